@@ -1,0 +1,12 @@
+"""The reusable code of *Attention, step by step*: what the notebooks build, kept once.
+
+Rooms, in the order of the course; each imports only those before it:
+
+    text → attention → blocks → decoding    NumPy, every function as its formula
+    layers                                  PyTorch modules of the same mathematics
+    figures                                 pictures and printed tables
+
+Importing this package loads none of them, and the NumPy rooms never load PyTorch.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,221 @@
+"""Attention in NumPy, one function for each term of softmax(Q Kᵀ / √d_k) V.
+
+Arrays are (…, tokens, features). Masks are boolean, True where attention is allowed.
+"Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
+"""
+
+import math
+
+import numpy as np
+
+
+def project_qkv(
+    X: np.ndarray, W_q: np.ndarray, W_k: np.ndarray, W_v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Project tokens to queries, keys and values: (…, T, D) → (…, T, d_k) twice, (…, T, d_v).
+
+    Raises ValueError for a weight whose height is not D. Paper, section 3.2.2.
+    """
+    for name, W in (("W_q", W_q), ("W_k", W_k), ("W_v", W_v)):
+        check_weight(name, W, "X", X)
+    return X @ W_q, X @ W_k, X @ W_v
+
+
+def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """Dot every query with every key: (…, Tq, d), (…, Tk, d) → (…, Tq, Tk).
+
+    Entry i, j is Q[i]·K[j]. Raises ValueError when the widths differ.
+    """
+    if np.shape(Q)[-1] != np.shape(K)[-1]:
+        raise ValueError(
+            f"Q has shape {np.shape(Q)} and K {np.shape(K)}, but both must have the same width d_k"
+        )
+    return Q @ np.swapaxes(K, -1, -2)
+
+
+def scale_scores(S: np.ndarray, d_k: int) -> np.ndarray:
+    """Divide scores by √d_k, so that their spread does not grow with the width of the keys.
+
+    Raises ValueError unless d_k > 0. Paper, section 3.2.1 and footnote 4.
+    """
+    if not d_k > 0:
+        raise ValueError(f"d_k is {d_k}, but must be positive")
+    return S / math.sqrt(d_k)
+
+
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
+    """Turn numbers into positive weights that sum to 1 along an axis: exp(x) / Σ exp(x).
+
+    The largest number is subtracted first, which changes nothing but keeps exp in range.
+    """
+    x = np.asarray(x)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def attention_weights(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
+    """How much each query reads from each key: softmax(Q Kᵀ / √d_k), (…, Tq, Tk).
+
+    Raises ValueError when Q and K differ in width. Paper, equation 1.
+    """
+    return softmax(scale_scores(attention_scores(Q, K), np.shape(K)[-1]))
+
+
+def attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Average the values by the attention weights: softmax(Q Kᵀ / √d_k) V, (…, Tq, d_v).
+
+    Raises ValueError when Q and K differ in width, or K and V in length. Paper, equation 1.
+    """
+    if np.shape(K)[-2] != np.shape(V)[-2]:
+        raise ValueError(
+            f"V has shape {np.shape(V)}, but must have one row per key of {np.shape(K)}"
+        )
+    return attention_weights(Q, K) @ V
+
+
+def causal_mask(T: int) -> np.ndarray:
+    """Let query i see keys 0 … i: (T, T) bool.
+
+    Raises ValueError unless T is positive. Paper, section 3.2.3.
+    """
+    if not T > 0:
+        raise ValueError(f"T is {T}, but must be a positive number of tokens")
+    return np.tril(np.ones((T, T), dtype=bool))
+
+
+def masked_softmax(S: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """Softmax over the allowed keys of each query; the others get weight 0. (…, Tq, Tk).
+
+    `mask` is bool and broadcasts to S. Raises ValueError for a query without any allowed key.
+    """
+    mask = _broadcast_mask(mask, S)
+    if not mask.any(axis=-1).all():
+        row = tuple(int(i) for i in np.argwhere(~mask.any(axis=-1))[0])
+        raise ValueError(
+            f"mask allows no key for query {row}: every query needs one, or use safe_masked_softmax"
+        )
+    return softmax(np.where(mask, S, -np.inf))
+
+
+def safe_masked_softmax(S: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """As `masked_softmax`, but a query without any allowed key gets weights of zero, never NaN."""
+    mask = _broadcast_mask(mask, S)
+    S = np.where(mask, S, -np.inf)
+    largest = S.max(axis=-1, keepdims=True)
+    e = np.exp(S - np.where(np.isfinite(largest), largest, 0))  # exp(-inf) is 0
+    total = e.sum(axis=-1, keepdims=True)
+    return e / np.where(total == 0, 1, total)
+
+
+def padding_mask(ids: np.ndarray, pad_id: int) -> np.ndarray:
+    """Allow real tokens as keys: (B, T) ids → (B, 1, T) bool, the same for every query.
+
+    Raises ValueError for ids that are not a batch of rows.
+    """
+    if np.ndim(ids) != 2:
+        raise ValueError(f"ids has shape {np.shape(ids)}, but must be (B, T)")
+    return (np.asarray(ids) != pad_id)[:, None, :]
+
+
+def padded_weights(S: np.ndarray, is_real: np.ndarray) -> np.ndarray:
+    """Attention weights that ignore padded keys: (B, Tq, Tk), (B, Tk) bool → (B, Tq, Tk).
+
+    Raises ValueError when is_real has not one entry per sentence and key.
+    """
+    if np.ndim(S) != 3 or np.shape(is_real) != (np.shape(S)[0], np.shape(S)[-1]):
+        raise ValueError(
+            f"is_real has shape {np.shape(is_real)}, but must be (B, Tk) for S {np.shape(S)}"
+        )
+    return safe_masked_softmax(S, np.asarray(is_real)[:, None, :])
+
+
+def dropout(x: np.ndarray, p: float, training: bool, rng: np.random.Generator) -> np.ndarray:
+    """Drop each number with probability p and multiply the kept ones by 1 / (1 - p).
+
+    Returns x unchanged when not training or p = 0. Raises ValueError for p outside [0, 1).
+    Srivastava et al. (2014); paper, section 5.4.
+    """
+    if not 0 <= p < 1:
+        raise ValueError(f"p is {p}, but must be at least 0 and less than 1")
+    if not training or p == 0:
+        return x
+    keep = rng.random(x.shape) >= p
+    return x * keep / (1 - p)
+
+
+def split_heads(x: np.ndarray, num_heads: int) -> np.ndarray:
+    """Cut the features into heads: (B, T, D) → (B, H, T, D/H); head h owns the h-th slice.
+
+    Raises ValueError when num_heads does not divide D. Paper, section 3.2.2.
+    """
+    if np.ndim(x) != 3:
+        raise ValueError(f"x has shape {np.shape(x)}, but must be (B, T, D)")
+    B, T, D = x.shape
+    if num_heads < 1 or D % num_heads:
+        raise ValueError(f"num_heads is {num_heads}, but must divide the width {D} of x {x.shape}")
+    return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1, 3)
+
+
+def merge_heads(x: np.ndarray) -> np.ndarray:
+    """Lay the heads side by side again, the inverse of `split_heads`: (B, H, T, d) → (B, T, H·d).
+
+    Raises ValueError for anything but four axes.
+    """
+    if np.ndim(x) != 4:
+        raise ValueError(f"x has shape {np.shape(x)}, but must be (B, H, T, d_head)")
+    B, H, T, d_head = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(B, T, H * d_head)
+
+
+def multi_head_attention(
+    x: np.ndarray,
+    W_q: np.ndarray,
+    W_k: np.ndarray,
+    W_v: np.ndarray,
+    W_o: np.ndarray,
+    num_heads: int,
+    mask: np.ndarray | None = None,
+    memory: np.ndarray | None = None,
+) -> np.ndarray:
+    """Attend in several heads at once and mix their results by W_o: (B, T, D) → (B, T, D).
+
+    `mask` is (T, Tk) or (B, T, Tk), the same for every head. With `memory` (B, S, D) keys and
+    values come from there (cross-attention). Raises ValueError for weights of the wrong height,
+    heads that do not divide the width, or a mask that does not fit. Paper, section 3.2.2.
+    """
+    source = x if memory is None else memory
+    check_weight("W_q", W_q, "x", x)
+    check_weight("W_k", W_k, "x" if memory is None else "memory", source)
+    check_weight("W_v", W_v, "x" if memory is None else "memory", source)
+    Q, K, V = (split_heads(z, num_heads) for z in (x @ W_q, source @ W_k, source @ W_v))
+    scores = scale_scores(attention_scores(Q, K), K.shape[-1])  # (B, H, T, Tk)
+    weights = softmax(scores) if mask is None else safe_masked_softmax(scores, _per_head(mask))
+    context = merge_heads(weights @ V)  # (B, T, D)
+    check_weight("W_o", W_o, "the joined heads", context)
+    return context @ W_o
+
+
+def _per_head(mask: np.ndarray) -> np.ndarray:
+    """A mask per sentence, (B, T, Tk), gets an axis for the heads: (B, 1, T, Tk)."""
+    return mask[:, None] if np.ndim(mask) == 3 else mask
+
+
+def _broadcast_mask(mask: np.ndarray, S: np.ndarray) -> np.ndarray:
+    mask = np.asarray(mask)
+    if mask.dtype != bool:
+        raise TypeError(f"mask has dtype {mask.dtype}, but must be bool, True = may attend")
+    try:
+        return np.broadcast_to(mask, np.shape(S))
+    except ValueError:
+        raise ValueError(
+            f"mask has shape {mask.shape}, but must broadcast to the scores {np.shape(S)}"
+        ) from None
+
+
+def check_weight(name: str, W: np.ndarray, x_name: str, x: np.ndarray) -> None:
+    """Raise ValueError unless W is (d_in, d_out) with d_in the width of x."""
+    if np.ndim(W) != 2 or np.shape(W)[0] != np.shape(x)[-1]:
+        raise ValueError(
+            f"{name} has shape {np.shape(W)}, but must be (d_in, d_out) with d_in = "
+            f"{np.shape(x)[-1]}, the width of {x_name} {np.shape(x)}"
+        )

@@ -1,0 +1,127 @@
+"""From the decoder's vectors to words: logits, probabilities, sampling, and the loss, in NumPy."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from helpers.attention import softmax
+
+
+def shift_right(targets: np.ndarray, start_id: int) -> np.ndarray:
+    """Make the decoder's input: start_id, then the targets without their last. (B, T) → (B, T).
+
+    Raises ValueError for targets that are not a batch of rows. Paper, section 3.1.
+    """
+    if np.ndim(targets) != 2:
+        raise ValueError(f"targets has shape {np.shape(targets)}, but must be (B, T)")
+    first = np.full((targets.shape[0], 1), start_id, dtype=targets.dtype)
+    return np.concatenate([first, targets[:, :-1]], axis=1)
+
+
+def next_token_logits(h: np.ndarray, W_vocab: np.ndarray) -> np.ndarray:
+    """Score every word of the vocabulary from the last position: (…, T, D), (D, V) → (…, V).
+
+    Raises ValueError when W_vocab is not as high as h is wide. Paper, section 3.4.
+    """
+    if np.ndim(h) < 2 or np.ndim(W_vocab) != 2 or np.shape(h)[-1] != np.shape(W_vocab)[0]:
+        raise ValueError(
+            f"W_vocab has shape {np.shape(W_vocab)}, "
+            f"but must be (D, V) for h (…, T, D) {np.shape(h)}"
+        )
+    return h[..., -1, :] @ W_vocab
+
+
+def next_token_probs(
+    logits: np.ndarray,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> np.ndarray:
+    """Turn logits into probabilities: temperature, then top-k, then top-p. (V,) → (V,).
+
+    Top-p keeps the smallest set of most likely tokens whose probability reaches top_p. What is
+    cut gets 0, the rest sums to 1. Raises ValueError for logits that are not finite,
+    temperature ≤ 0, top_k < 1 or top_p outside (0, 1]. Holtzman et al. (2020).
+    """
+    _check_sampling(logits, temperature, top_k, top_p)
+    probs = softmax(np.asarray(logits) / temperature)
+    order = np.argsort(-probs, kind="stable")  # most likely first
+    if top_k is not None:
+        probs = _keep(probs, order[:top_k])
+    if top_p is not None:
+        before = np.cumsum(probs[order]) - probs[order]  # what the likelier tokens have already
+        probs = _keep(probs, order[before < top_p])
+    return probs
+
+
+def sample_token(probs: np.ndarray, rng: np.random.Generator) -> int:
+    """Draw one id according to its probability: (V,) → int.
+
+    Raises ValueError for probabilities that are negative or do not sum to 1.
+    """
+    probs = np.asarray(probs, dtype=np.float64)
+    if probs.ndim != 1 or not (probs >= 0).all() or not np.isclose(probs.sum(), 1, atol=1e-4):
+        raise ValueError(
+            f"probs has shape {probs.shape} and sum {probs.sum():.4f}, "
+            "but must be (V,), at least 0, and sum to 1"
+        )
+    return int(rng.choice(len(probs), p=probs / probs.sum()))
+
+
+def greedy_decode(
+    step: Callable[[list[int]], np.ndarray], start_id: int, end_id: int, max_len: int
+) -> list[int]:
+    """Append the most likely token again and again, until end_id or max_len of them.
+
+    `step` maps the ids so far to logits (len(ids), V). Returns the generated ids, without
+    start_id, with end_id if it came. Raises ValueError for a max_len below 0.
+    """
+    if max_len < 0:
+        raise ValueError(f"max_len is {max_len}, but must be at least 0")
+    ids = [start_id]
+    while len(ids) <= max_len and (len(ids) == 1 or ids[-1] != end_id):
+        ids.append(int(np.argmax(step(list(ids))[-1])))
+    return ids[1:]
+
+
+def cross_entropy(logits: np.ndarray, targets: np.ndarray, pad_id: int) -> float:
+    """Average -log p(target) over the tokens that are not padding: (B, T, V), (B, T) → float.
+
+    In nats. Raises ValueError when the shapes do not fit, a target is outside the vocabulary, or
+    all is padding.
+    """
+    logits, targets = np.asarray(logits), np.asarray(targets)
+    if logits.shape[:-1] != targets.shape:
+        raise ValueError(f"targets has shape {targets.shape}, but must fit logits {logits.shape}")
+    real = targets != pad_id
+    if not real.any():
+        raise ValueError(f"targets holds nothing but pad_id {pad_id}, but needs a real token")
+    picked, logits = targets[real], logits[real].astype(np.float64)  # (N,), (N, V)
+    if picked.min() < 0 or picked.max() >= logits.shape[-1]:
+        raise ValueError(
+            f"targets must lie in 0 … {logits.shape[-1] - 1}, but holds {picked.max()}"
+        )
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    log_sum = np.log(np.exp(logits).sum(axis=-1))
+    return float((log_sum - logits[np.arange(len(picked)), picked]).mean())
+
+
+def _keep(probs: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    kept = np.zeros_like(probs)
+    kept[ids] = probs[ids]
+    return kept / kept.sum()
+
+
+def _check_sampling(
+    logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None
+) -> None:
+    if np.ndim(logits) != 1:
+        raise ValueError(f"logits has shape {np.shape(logits)}, but must be (V,)")
+    if not np.isfinite(logits).all():
+        raise ValueError("logits must be finite numbers, but hold NaN or infinity")
+    if not temperature > 0:
+        raise ValueError(f"temperature is {temperature}, but must be greater than 0")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k is {top_k}, but must be at least 1")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p is {top_p}, but must be greater than 0 and at most 1")

@@ -1,0 +1,380 @@
+"""Printed tables and matplotlib pictures in one style, each picture with its alt text.
+
+Every picture stands on a light card, readable in light and dark themes, in colours that stay
+apart for colour-blind eyes (Okabe and Ito, 2008; cividis).
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyBboxPatch
+from PIL import Image
+
+PAPER, INK, FAINT = "#fbfaf6", "#22272e", "#6b7280"
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#7a5c00", "#3f7fa8"]
+STYLE = {
+    "figure.facecolor": PAPER,
+    "axes.facecolor": PAPER,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": matplotlib.cycler(
+        color=COLOURS, linestyle=["-", "--", "-.", ":", "-", "--"], marker=list("os^Dv*")
+    ),
+    "lines.markersize": 4,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "font.size": 10,
+    "legend.frameon": False,
+}
+
+
+class Picture:
+    """A drawn figure as a PNG that carries its alt text: shown by notebooks, read by readers."""
+
+    def __init__(self, figure: Figure, alt: str):
+        if not alt.strip():
+            raise ValueError("alt is empty, but must say in words what the picture shows")
+        self.alt = alt
+        self.width = round(figure.get_figwidth() * 96)  # CSS pixels; drawn finer for sharp screens
+        self.png = _png(figure)
+
+    def __repr__(self) -> str:
+        return self.alt
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        bundle = {"image/png": self.png, "text/plain": self.alt}
+        return bundle, {"image/png": {"alt": self.alt, "width": self.width}}
+
+
+def show(
+    array: Any,
+    rows: Sequence[Any] | None = None,
+    columns: Sequence[Any] | None = None,
+    title: str | None = None,
+    decimals: int = 4,
+) -> None:
+    """Print a number, vector or matrix (or a batch of them) with labelled rows and columns.
+
+    Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
+    Raises ValueError when there is not one label per row or column.
+    """
+    array = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+    if title:
+        print(title)
+    if array.ndim > 2:
+        for i, item in enumerate(array):
+            show(item, rows, columns, f"[{i}]" if array.ndim == 3 else f"[{i}, …]", decimals)
+        return
+    print(_table(array, rows, columns, decimals), end="\n\n" if title else "\n")
+
+
+def _table(
+    array: np.ndarray, rows: Sequence[Any] | None, columns: Sequence[Any] | None, decimals: int
+) -> str:
+    grid = np.atleast_2d(array)
+    for name, labels, count in (("rows", rows, grid.shape[0]), ("columns", columns, grid.shape[1])):
+        if labels is not None and len(labels) != count:
+            raise ValueError(
+                f"{name} has {len(labels)} labels, but the array {array.shape} needs {count}"
+            )
+    cells = [[number(value, decimals) for value in row] for row in grid]
+    head = [str(label) for label in columns] if columns is not None else None
+    names = [str(label) for label in rows] if rows is not None else None
+    width = max(len(text) for line in [*cells, head or [""]] for text in line) + 2
+    margin = max(map(len, names)) if names else 0
+    lines = [" " * margin + "".join(text.rjust(width) for text in head)] if head else []
+    for i, line in enumerate(cells):
+        name = names[i].ljust(margin) if names else ""
+        lines.append(name + "".join(text.rjust(width) for text in line))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def number(value: Any, decimals: int = 4) -> str:
+    """Write one number: floats with fixed decimals and no negative zero, the rest as it is."""
+    if isinstance(value, bool | np.bool_ | int | np.integer | str):
+        return str(value)
+    text = f"{value:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+def canvas(
+    width: float = 6.4, height: float = 3.2, rows: int = 1, columns: int = 1, **subplots: Any
+) -> tuple[Figure, Any]:
+    """Make an empty figure in the course's style: the figure and its axes (an array if several)."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, figure.subplots(rows, columns, **subplots)
+
+
+def heatmap(
+    array: Any,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    title: str = "",
+    *,
+    row_name: str = "query",
+    column_name: str = "key",
+    alt: str | None = None,
+) -> Picture:
+    """Draw a matrix as coloured cells with their numbers: (rows, columns)."""
+    panels = {title: array}
+    return heatmaps(panels, rows, columns, row_name=row_name, column_name=column_name, alt=alt)
+
+
+def heatmaps(
+    panels: Mapping[str, Any],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    row_name: str = "query",
+    column_name: str = "key",
+    shared_scale: bool = True,
+    alt: str | None = None,
+) -> Picture:
+    """Draw several matrices of one shape side by side, on one colour scale or each on its own.
+
+    Numbers that are NaN or infinite stay blank. Raises ValueError when labels do not fit.
+    """
+    arrays = {title: _matrix(array, rows, columns) for title, array in panels.items()}
+    together = np.stack(list(arrays.values()))
+    cell = 0.62 if len(columns) <= 8 else 0.48
+    size = (len(arrays) * (cell * len(columns) + 1.1), 0.42 * len(rows) + 1.2)
+    figure, axes = canvas(*size, columns=len(arrays), squeeze=False)
+    for i, (title, array) in enumerate(arrays.items()):
+        _draw_cells(axes[0, i], array, _limits(together if shared_scale else array), title)
+        axes[0, i].set_xticks(range(len(columns)), columns, rotation=40, ha="right")
+        axes[0, i].set_yticks(range(len(rows)), rows if i == 0 else [""] * len(rows))
+        axes[0, i].set_xlabel(column_name)
+    axes[0, 0].set_ylabel(row_name)
+    return Picture(figure, alt or _describe(arrays, rows, columns, row_name, column_name))
+
+
+def bars(
+    panels: Mapping[str, Sequence[float]],
+    labels: Sequence[str],
+    *,
+    ylabel: str = "",
+    decimals: int = 2,
+    alt: str | None = None,
+) -> Picture:
+    """Draw one bar chart per panel, side by side, with the number on each bar."""
+    figure, axes = canvas(
+        max(4.0, len(panels) * (0.42 * len(labels) + 0.6)),
+        2.7,
+        columns=len(panels),
+        squeeze=False,
+        sharey=True,
+    )
+    for ax, (title, values) in zip(axes[0], panels.items(), strict=True):
+        drawn = ax.bar(range(len(labels)), values, color=COLOURS[0])
+        ax.bar_label(drawn, [number(v, decimals) for v in values], fontsize=8, color=INK)
+        ax.set_xticks(range(len(labels)), labels, rotation=40, ha="right")
+        ax.set_title(title)
+        ax.margins(y=0.15)
+    axes[0, 0].set_ylabel(ylabel)
+    spoken = "; ".join(
+        f"{title}: "
+        + ", ".join(f"{n} {number(v, decimals)}" for n, v in zip(labels, values, strict=True))
+        for title, values in panels.items()
+    )
+    return Picture(figure, alt or f"Bar chart. {spoken}.")
+
+
+def curves(
+    x: Sequence[float],
+    lines: Mapping[str, Sequence[float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    alt: str,
+    title: str = "",
+    xscale: str = "linear",
+    yscale: str = "linear",
+) -> Picture:
+    """Draw lines over a common axis, told apart by colour, dash and marker."""
+    figure, ax = canvas(6.4, 3.2)
+    for label, y in lines.items():
+        ax.plot(x, y, label=label)
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title, xscale=xscale, yscale=yscale)
+    if len(lines) > 1:
+        ax.legend(labelcolor=INK, frameon=False)
+    return Picture(figure, alt)
+
+
+# The map of the course: each box of the transformer, and the stage at which it is built.
+STAGES = {
+    "prediction": "00",
+    "one-hot": "01",
+    "qkv": "02",
+    "scores": "03",
+    "scaling": "04",
+    "softmax": "05",
+    "masking": "06",
+    "dropout": "07",
+    "multi-head": "08",
+    "positions": "09",
+    "add-norm": "10",
+    "feed-forward": "11",
+    "decoder": "12",
+}
+_HEAD = [
+    ("Q, K, V", "qkv"),
+    ("scores  Q Kᵀ", "scores"),
+    ("scale  ÷ √d_k", "scaling"),
+    ("mask", "masking"),
+    ("softmax", "softmax"),
+    ("dropout", "dropout"),
+    ("weights @ V", "softmax"),
+]
+_ENCODER = [
+    ("tokens → vectors", "one-hot"),
+    ("+ positions", "positions"),
+    ("multi-head attention", "multi-head"),
+    ("Add & Norm", "add-norm"),
+    ("feed-forward", "feed-forward"),
+    ("Add & Norm", "add-norm"),
+]
+_DECODER = [
+    ("tokens → vectors", "one-hot"),
+    ("+ positions", "positions"),
+    ("masked multi-head", "decoder"),
+    ("Add & Norm", "add-norm"),
+    ("cross-attention", "decoder"),
+    ("Add & Norm", "add-norm"),
+    ("feed-forward", "feed-forward"),
+    ("Add & Norm", "add-norm"),
+    ("linear → softmax", "decoder"),
+    ("next word", "prediction"),
+]
+
+
+def stage_map(stage: str) -> Picture:
+    """Draw the transformer with the boxes of one stage lit and those already built tinted.
+
+    Raises ValueError for a stage that the course does not have.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"stage is {stage!r}, but must be one of {', '.join(STAGES)}")
+    figure, ax = canvas(7.6, 4.5)
+    ax.set(xlim=(0, 11.1), ylim=(-0.5, 8.0))
+    ax.axis("off")
+    columns = (("one attention head", _HEAD), ("encoder", _ENCODER), ("decoder", _DECODER))
+    for i, (name, boxes) in enumerate(columns):
+        _draw_column(ax, 3.85 * i, name, boxes, stage)
+    _draw_links(ax)
+    built = [box for _, boxes in columns for box, key in boxes if key == stage]
+    return Picture(
+        figure,
+        f"Map of the transformer in three columns: inside one attention head, the encoder, the "
+        f"decoder. Lit is stage {STAGES[stage]}: {', '.join(dict.fromkeys(built))}.",
+    )
+
+
+def _draw_column(ax: Axes, x: float, name: str, boxes: list[tuple[str, str]], stage: str) -> None:
+    ax.text(
+        x + 1.6, -0.32, name, ha="center", va="center", fontsize=10, color=FAINT, style="italic"
+    )
+    for i, (label, key) in enumerate(boxes):
+        y = 0.1 + 0.78 * i
+        lit, done = key == stage, STAGES[key] < STAGES[stage] and key != "prediction"
+        face = "#F5C242" if lit else "#d6e6f2" if done else PAPER
+        ax.add_patch(
+            FancyBboxPatch(
+                (x + 0.15, y), 2.9, 0.5, boxstyle="round,pad=0.02,rounding_size=0.1",
+                facecolor=face, edgecolor=INK if lit else FAINT, linewidth=2.4 if lit else 0.9,
+            )
+        )  # fmt: skip
+        text = f"▸ {label}" if lit else label
+        ax.text(x + 1.6, y + 0.24, text, ha="center", va="center", fontsize=9.5, color=INK,
+                fontweight="bold" if lit else "normal")  # fmt: skip
+        if i:
+            _arrow(ax, (x + 1.6, y - 0.26), (x + 1.6, y - 0.03))
+
+
+def _draw_links(ax: Axes) -> None:
+    """Two thin links: a head is what multi-head attention is made of; memory feeds the decoder."""
+    level = {label: 0.35 + 0.78 * i for i, (label, _) in enumerate(_ENCODER)}
+    _arrow(ax, (3.1, 4.9), (3.95, level["multi-head attention"]), dashed=True)
+    cross = 0.35 + 0.78 * 4
+    ax.text(3.55, 4.95, "one of H", fontsize=8, color=FAINT, ha="center", va="bottom")
+    _arrow(ax, (6.95, 0.35 + 0.78 * 5), (7.82, cross), dashed=True)
+    ax.text(7.35, 4.4, "K, V", fontsize=8, color=FAINT, ha="left", va="bottom")
+
+
+def _arrow(ax: Axes, start: tuple, end: tuple, dashed: bool = False) -> None:
+    style = {"arrowstyle": "-|>", "color": FAINT, "lw": 0.9, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops=style | {"ls": "--" if dashed else "-"})
+
+
+def _draw_cells(ax: Axes, array: np.ndarray, limits: tuple[float, float], title: str) -> None:
+    low, high = limits
+    ax.imshow(array, cmap="cividis", vmin=low, vmax=high if high > low else low + 1, aspect="auto")
+    ax.set_title(title)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    if array.shape[1] > 12:
+        return
+    decimals = 0 if np.array_equal(array, array.round()) else 2
+    for (i, j), value in np.ndenumerate(array):
+        if np.isfinite(value):
+            dark = value < low + 0.55 * (high - low)
+            colour = "white" if dark else "#111111"
+            ax.text(
+                j, i, number(value, decimals), ha="center", va="center", fontsize=8, color=colour
+            )
+
+
+def _limits(array: np.ndarray) -> tuple[float, float]:
+    finite = array[np.isfinite(array)]
+    return float(min(finite.min(), 0)), float(finite.max())
+
+
+def _matrix(array: Any, rows: Sequence[str], columns: Sequence[str]) -> np.ndarray:
+    array = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array, dtype=float)
+    if array.shape != (len(rows), len(columns)):
+        raise ValueError(
+            f"array has shape {array.shape}, but must be ({len(rows)}, {len(columns)}): "
+            "one row and one column per label"
+        )
+    return array
+
+
+def _describe(
+    arrays: Mapping[str, np.ndarray],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    row_name: str,
+    column_name: str,
+) -> str:
+    parts = []
+    for title, array in arrays.items():
+        i, j = np.unravel_index(
+            np.nanargmax(np.where(np.isfinite(array), array, np.nan)), array.shape
+        )
+        peak = f"largest {rows[i]} → {columns[j]} {number(array[i, j], 2)}"
+        parts.append(f"{title}: {peak}" if title else peak)
+    return (
+        f"Heatmap, {len(rows)} {row_name} rows × {len(columns)} {column_name} columns. "
+        + "; ".join(parts) + "."
+    )  # fmt: skip
+
+
+def _png(figure: Figure) -> bytes:
+    """Draw the figure to PNG bytes, 128 colours, without the date or version of the drawer."""
+    raw, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(raw, format="png", dpi=144, metadata={"Software": None})
+    image = Image.open(raw).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+    image.save(small, format="png", optimize=True)
+    return small.getvalue()
