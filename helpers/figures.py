@@ -148,11 +148,15 @@ def heatmaps(
     """
     arrays = {title: _matrix(array, rows, columns) for title, array in panels.items()}
     together = np.stack(list(arrays.values()))
-    cell = 0.62 if len(columns) <= 8 else 0.48
-    size = (len(arrays) * (cell * len(columns) + 1.1), 0.42 * len(rows) + 1.2)
+    cell = min(0.62, (9.6 / len(arrays) - 0.6) / len(columns))  # inches; the page is some ten wide
+    size = (
+        len(arrays) * (cell * len(columns) + 0.4) + 0.7,
+        0.68 * max(cell, 0.4) * len(rows) + 1.2,
+    )
     figure, axes = canvas(*size, columns=len(arrays), squeeze=False)
     for i, (title, array) in enumerate(arrays.items()):
-        _draw_cells(axes[0, i], array, _limits(together if shared_scale else array), title)
+        limits = _limits(together if shared_scale else array)
+        _draw_cells(axes[0, i], array, limits, title, len(arrays))
         axes[0, i].set_xticks(range(len(columns)), columns, rotation=40, ha="right")
         axes[0, i].set_yticks(range(len(rows)), rows if i == 0 else [""] * len(rows))
         axes[0, i].set_xlabel(column_name)
@@ -317,19 +321,21 @@ def _arrow(ax: Axes, start: tuple, end: tuple, dashed: bool = False) -> None:
     ax.annotate("", end, start, arrowprops=style | {"ls": "--" if dashed else "-"})
 
 
-def _draw_cells(ax: Axes, array: np.ndarray, limits: tuple[float, float], title: str) -> None:
+def _draw_cells(
+    ax: Axes, array: np.ndarray, limits: tuple[float, float], title: str, panels: int
+) -> None:
     low, high = limits
     ax.imshow(array, cmap="cividis", vmin=low, vmax=high if high > low else low + 1, aspect="auto")
     ax.set_title(title)
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    if array.shape[1] > 12:
+    if array.shape[1] * panels > 36:  # no room for numbers
         return
     decimals = 0 if np.array_equal(array, array.round()) else 2
     for (i, j), value in np.ndenumerate(array):
         if np.isfinite(value):
-            dark = value < low + 0.55 * (high - low)
+            dark = value < low + 0.47 * (high - low)
             colour = "white" if dark else "#111111"
             ax.text(
                 j, i, number(value, decimals), ha="center", va="center", fontsize=8, color=colour

@@ -1,0 +1,49 @@
+"""Printed tables and pictures: what a reader sees and what a screen reader says."""
+
+import base64
+
+import numpy as np
+import torch
+
+from helpers import figures
+
+
+def printed(capsys, *args, **kwargs):
+    figures.show(*args, **kwargs)
+    return capsys.readouterr().out
+
+
+def test_show_labels_rounds_and_has_no_negative_zero(capsys):
+    out = printed(capsys, np.array([[-0.00001, 1.5], [22.25, -3.0]]), ["a", "row"], ["x", "long"])
+    assert out.splitlines() == [
+        "           x     long",
+        "a     0.0000   1.5000",
+        "row  22.2500  -3.0000",
+    ]
+
+
+def test_show_takes_tensors_numbers_and_batches(capsys):
+    assert printed(capsys, torch.tensor([1.0, 2.0], requires_grad=True)) == "  1.0000  2.0000\n"
+    assert printed(capsys, 3.14159, title="pi", decimals=2) == "pi\n  3.14\n\n"
+    assert printed(capsys, np.eye(2, dtype=int)[None]).splitlines()[0] == "[0]"
+    assert printed(capsys, np.array([True, False])) == "   True  False\n"
+
+
+def test_pictures_carry_their_words():
+    words = ["a", "b", "c"]
+    picture = figures.heatmap(np.arange(9.0).reshape(3, 3), words, words, "scores")
+    data, metadata = picture._repr_mimebundle_()
+    assert data["image/png"].startswith(b"\x89PNG")
+    assert data["text/plain"] == metadata["image/png"]["alt"] == repr(picture)
+    assert "scores: largest c → c 8.00" in picture.alt
+
+
+def test_pictures_are_the_same_bytes_each_time():
+    first, second = (figures.bars({"p": [0.5, 0.25]}, ["a", "b"]).png for _ in range(2))
+    assert base64.b64encode(first) == base64.b64encode(second)
+
+
+def test_every_stage_has_its_map():
+    maps = {stage: figures.stage_map(stage).alt for stage in figures.STAGES}
+    assert len(set(maps.values())) == len(maps)
+    assert "Lit is stage 05: softmax" in maps["softmax"]
