@@ -1,0 +1,67 @@
+"""Install the course into the environment that runs this file: `make` calls it in `.venv`.
+
+pip fetches uv, and uv the rest. PyTorch comes from a local folder of wheels if
+UV_FIND_LINKS or PIP_FIND_LINKS names one that has a fitting torch (an air-gapped
+classroom, say); else as the build for this machine's GPU, or for the CPU without one.
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def places() -> list[str]:
+    """The folders and addresses of wheels; uv's list has commas, pip's has spaces."""
+    if uv := os.environ.get("UV_FIND_LINKS"):
+        return [place.strip() for place in uv.split(",") if place.strip()]
+    return os.environ.get("PIP_FIND_LINKS", "").split()
+
+
+def local_folders() -> list[str]:
+    """Those places that are folders of this machine, with or without file://."""
+    paths = [url2pathname(urlsplit(p).path) if p.startswith("file:") else p for p in places()]
+    return [path for path in paths if Path(path).is_dir()]
+
+
+def torch_requirement() -> str:
+    """What pyproject.toml asks of torch."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return next(line for line in project["dependencies"] if line.startswith("torch"))
+
+
+def uv_install(*arguments: str, python: str = sys.executable, **options) -> bool:
+    """Install into the environment of a Python, by default into this one; True if it worked."""
+    call = [sys.executable, "-m", "uv", "pip", "install", "--python", str(python), *arguments]
+    return subprocess.run(call, cwd=ROOT, **options).returncode == 0
+
+
+def install_torch(requirement: str, python: str = sys.executable) -> bool:
+    """Install torch from a folder of wheels, else from PyTorch's index, else as the rest."""
+    for folder in local_folders():
+        only = ["--no-index", "--no-deps", "--find-links", folder]
+        if uv_install(*only, requirement, python=python, stderr=subprocess.DEVNULL):
+            print(f"torch: from {folder}", flush=True)
+            return True
+    if uv_install("--torch-backend", "auto", requirement, python=python):
+        return True
+    print("torch: PyTorch's own index can't be used, trying the default one", flush=True)
+    return uv_install(requirement, python=python)
+
+
+def main() -> int:
+    """Install uv, torch, and then everything else, which keeps the torch that is there."""
+    if places():
+        os.environ.update(UV_FIND_LINKS=",".join(places()), PIP_FIND_LINKS=" ".join(places()))
+    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "uv>=0.7"])
+    course = ["--editable", ".[lab]", "--group", "dev"]
+    return 0 if install_torch(torch_requirement()) and uv_install(*course) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

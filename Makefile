@@ -1,0 +1,56 @@
+# Two commands matter: `make lab` opens the course, `make test` proves it.
+# `make` alone lists the rest. Works with GNU make on Linux, macOS and Windows (Git Bash).
+
+ifeq ($(OS),Windows_NT)
+PYTHON ?= python
+BIN := .venv/Scripts
+else
+PYTHON ?= python3
+BIN := .venv/bin
+endif
+
+READY := .venv/installed
+# One notebook or test file at a time per worker; the saved outputs are compared (nbval).
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+NBVAL := --nbval --nbval-current-env
+
+# Sums in the same order on every machine, and two workers that don't get in each other's way.
+export OMP_NUM_THREADS := 1
+# UTF-8 on Windows too.
+export PYTHONUTF8 := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test test-notebooks notebooks format links clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+$(READY): pyproject.toml .ci/install.py
+	$(PYTHON) -m venv .venv
+	$(BIN)/python .ci/install.py
+	@touch $@
+
+lab: $(READY) ## open JupyterLab on notebook 00 (options for it: LAB="--no-browser")
+	$(BIN)/python -m jupyter lab notebooks/00_predict_the_next_word.ipynb --ServerApp.ip=127.0.0.1 $(LAB)
+
+test: $(READY) ## style, tests, and every cell of every notebook executed and compared
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(PYTEST) $(NBVAL) tests notebooks
+
+test-notebooks: $(READY) ## the notebooks alone
+	$(PYTEST) $(NBVAL) notebooks
+
+notebooks: links ## execute all notebooks and write them in canonical form (one: NAME=05)
+	$(BIN)/python .ci/notebooks.py run $(NAME)
+
+format: $(READY) ## fix and format code and notebooks
+	$(BIN)/python -m ruff check --fix
+	$(BIN)/python -m ruff format
+
+links: $(READY) ## write the repository's address into badges and setup cells (new: REPO=owner/name)
+	$(BIN)/python .ci/links.py $(REPO)
+
+clean: ## remove .venv and all caches
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,41 @@
+"""What all tests share: the project's root, its `.ci` scripts, and repeatable Hypothesis runs."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch are loaded
+
+settings.register_profile("course", deadline=None, derandomize=True)
+settings.load_profile("course")
+
+ROOT = Path(__file__).resolve().parents[1]
+SLOW = ("test_colab.py", "test_layers.py")
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Begin with the slowest files, so that two workers end at the same time."""
+    items.sort(key=lambda item: item.path.name not in SLOW)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder of the project."""
+    return ROOT
+
+
+def load_script(name: str):
+    """Import `.ci/NAME.py`, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"ci_{name}", ROOT / ".ci" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def ci():
+    """The `.ci` scripts by name: `ci("links").repository()`."""
+    return load_script

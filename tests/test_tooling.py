@@ -1,0 +1,314 @@
+"""The commands and files around the course: canonical notebooks, links, environments."""
+
+import json
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def tool(ci):
+    """`.ci/notebooks.py`."""
+    return ci("notebooks")
+
+
+@pytest.fixture(scope="module")
+def links(ci):
+    """`.ci/links.py`."""
+    return ci("links")
+
+
+@pytest.fixture(scope="module")
+def project():
+    """pyproject.toml."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+# ---------------------------------------------------------------- canonical form
+
+
+@each_notebook
+def test_notebook_is_canonical(tool, path):
+    assert tool.uncanonical([path]) == [], "run `make notebooks`"
+
+
+def stream(text, name="stdout"):
+    return {"output_type": "stream", "name": name, "text": text}
+
+
+def picture(png, metadata):
+    data = {"image/png": png, "text/plain": "<Figure>"}
+    return {"output_type": "display_data", "data": data, "metadata": metadata}
+
+
+def cell(kind, source, id, metadata=None, outputs=(), count=7):
+    made = {"cell_type": kind, "id": id, "metadata": metadata or {}, "source": source}
+    if kind == "code":
+        made.update(outputs=list(outputs), execution_count=count)
+    return made
+
+
+def messy_cells():
+    """Cells as editors leave them: random ids, timings, cut streams."""
+    times = {"execution": {"iopub.execute_input": "2024-05-05T10:00:00Z"}, "tags": ["b", "a"]}
+    alt = {"image/png": {"alt": "A line.", "width": 600, "height": 9}, "isolated": True}
+    value = {"output_type": "execute_result", "execution_count": 41, "metadata": {}, "data": {}}
+    return [
+        cell("markdown", "# 99 · A trial\n\nWords.  \n", "8f14e45f"),
+        cell("markdown", "## See it", "0b5c3d1e-93a4-4c39-8f0e-1f2a3b4c5d6e"),
+        cell("code", "print('é')   \n", "Wf5KrEb6vrkR", times, [stream("a"), stream("b")]),
+        cell("code", "x = 1", "old-name", {"title": "See it"}, [picture("abc=\n", alt)]),
+        cell(
+            "code",
+            "x",
+            "other-name",
+            {"title": "kept-name"},
+            [value],
+        ),
+        cell("code", "y", "kept-name", {}, [stream("a"), stream("b", "stderr"), stream("c")]),
+    ]
+
+
+def messy():
+    """A notebook of such cells, with widget state and its writer's Python version."""
+    state = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}}}
+    info = {"language_info": {"name": "python", "version": "3.12.1"}, "kernelspec": {"name": "x"}}
+    return nbformat.from_dict(
+        {"cells": messy_cells(), "metadata": state | info, "nbformat": 4, "nbformat_minor": 5}
+    )
+
+
+@pytest.fixture
+def tidied(tool):
+    """The messy notebook in canonical form, as plain data."""
+    return json.loads(tool.canonical(messy()))
+
+
+def test_canonical_ids_are_readable_and_unique(tidied):
+    ids = [cell["id"] for cell in tidied["cells"]]
+    assert ids == ["a-trial", "see-it-2", "print", "see-it", "kept-name", "kept-name-2"]
+
+
+def test_canonical_metadata_holds_nothing_volatile(tidied):
+    assert tidied["metadata"] == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    left = [cell["metadata"] for cell in tidied["cells"]]
+    assert left == [{}, {}, {"tags": ["a", "b"]}, {}, {}, {}]
+
+
+def test_canonical_counts_run_from_one(tidied):
+    code = [cell for cell in tidied["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4]
+    assert code[2]["outputs"][0]["execution_count"] == 3
+
+
+def test_canonical_outputs_are_merged_and_keep_alt_text(tidied):
+    outputs = [cell["outputs"] for cell in tidied["cells"][2:]]
+    assert outputs[0] == [stream(["ab"])]
+    assert outputs[1][0]["metadata"] == {"image/png": {"alt": "A line.", "width": 600}}
+    assert outputs[1][0]["data"]["image/png"] == "abc="
+    assert [output["name"] for output in outputs[3]] == ["stdout", "stderr", "stdout"]
+
+
+def test_canonical_text_is_stable(tool):
+    once = tool.canonical(messy())
+    assert tool.canonical(nbformat.reads(once, as_version=4)) == once
+    assert once.endswith("}\n") and "é" in once and "  \\n" not in once
+
+
+SCRIPT = """\
+# %% first [markdown]
+# # 98 · A trial
+
+# %% setup
+import sys
+
+if "google.colab" in sys.modules:
+    %pip install nothing
+
+# %% sum tags=["nbval-ignore-output"]
+print(1+1)
+"""
+
+
+@pytest.fixture
+def folder(tool, tmp_path, monkeypatch):
+    """An empty folder in the place of notebooks/."""
+    monkeypatch.setattr(tool, "NOTEBOOKS", tmp_path)
+    return tmp_path
+
+
+def command(tool, capsys, monkeypatch, *arguments):
+    """Run `.ci/notebooks.py` with arguments; its exit status and all it printed."""
+    monkeypatch.setattr("sys.argv", ["notebooks.py", *map(str, arguments)])
+    capsys.readouterr()
+    status = tool.main()
+    return status, "".join(capsys.readouterr())
+
+
+def test_script_to_notebook_and_back(tool, folder, capsys, monkeypatch):
+    script = folder / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    assert command(tool, capsys, monkeypatch, "save", "98_trial", script)[0] == 0
+    saved = (folder / "98_trial.ipynb").read_bytes()
+    status, text = command(tool, capsys, monkeypatch, "text", "98")
+    assert status == 0 and text == SCRIPT.replace("1+1", "1 + 1")
+    assert command(tool, capsys, monkeypatch, "run", "98")[0] == 0
+    assert (folder / "98_trial.ipynb").read_bytes() == saved
+    assert command(tool, capsys, monkeypatch, "check")[0] == 0
+
+
+def test_failing_cell_is_named_and_leaves_the_file(tool, folder, capsys, monkeypatch):
+    path = folder / "97_trial.ipynb"
+    text = tool.canonical(nbformat.from_dict(messy() | {"cells": [cell("code", "1 / 0", "bad")]}))
+    path.write_text(text, encoding="utf-8")
+    status, said = command(tool, capsys, monkeypatch, "run")
+    assert status == 1
+    assert said.strip() == "97_trial.ipynb: cell bad: ZeroDivisionError: division by zero"
+    assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("arguments", [("run", "55"), ("save", "98", "x.py"), ("text", "softmax")])
+def test_unknown_name_is_one_line(tool, folder, capsys, monkeypatch, arguments):
+    (folder / "x.py").write_text(SCRIPT, encoding="utf-8")
+    arguments = [str(folder / a) if a == "x.py" else a for a in arguments]
+    status, said = command(tool, capsys, monkeypatch, *arguments)
+    assert status == 1 and said.count("\n") == 1 and arguments[1] in said
+
+
+def test_check_names_what_is_not_canonical(tool, folder, capsys, monkeypatch):
+    messy_text = json.dumps(messy(), indent=1)
+    (folder / "96_messy.ipynb").write_text(messy_text, encoding="utf-8")
+    status, said = command(tool, capsys, monkeypatch, "check")
+    assert status == 1 and "96_messy.ipynb" in said
+
+
+# ---------------------------------------------------------------- links
+
+
+def test_every_address_is_that_of_pyproject(links):
+    repo = links.repository()
+    for path in links.files():
+        text = path.read_text(encoding="utf-8")
+        assert links.stamped(path, text, repo) == text, f"{path.name}: run `make links`"
+
+
+@each_notebook
+def test_notebook_has_badge_and_setup_cell(links, path):
+    repo = links.repository()
+    first, *others = nbformat.read(path, as_version=4).cells
+    address = f"https://colab.research.google.com/github/{repo}/blob/main/notebooks/{path.name}"
+    image = "https://colab.research.google.com/assets/colab-badge.svg"
+    assert f"[![Open in Colab]({image})]({address})" in first.source
+    setup = next(cell for cell in others if cell.cell_type == "code").source
+    install = f'%pip install --quiet "attention-step-by-step @ git+https://github.com/{repo}"'
+    assert setup.startswith(f'import sys\n\nif "google.colab" in sys.modules:\n    {install}\n')
+
+
+def make_repository(folder: Path, badge: str) -> None:
+    """A small project whose notebook and README carry an old address."""
+    (folder / "notebooks").mkdir()
+    project = '[project.urls]\nRepository = "https://github.com/old/place"\n'
+    (folder / "pyproject.toml").write_text(project, encoding="utf-8")
+    (folder / "notebooks" / "05_softmax.ipynb").write_text(badge, encoding="utf-8")
+    readme = f"git clone https://github.com/old/place.git\n{badge}https://github.com/numpy/numpy\n"
+    (folder / "README.md").write_text(readme, encoding="utf-8")
+
+
+def test_new_address_reaches_every_place(links, tmp_path):
+    badge = (
+        '"(https://colab.research.google.com/github/OWNER/NAME/blob/main/notebooks/04_x.ipynb)"\n'
+        '"    %pip install --quiet \\"attention-step-by-step @ git+https://github.com/old/place\\""\n'
+    )
+    make_repository(tmp_path, badge)
+    links.stamp(tmp_path, "some-one/new.place")
+    assert links.repository(tmp_path) == "some-one/new.place"
+    notebook, readme = (path.read_text(encoding="utf-8") for path in links.files(tmp_path))
+    assert "some-one/new.place/blob/main/notebooks/05_softmax.ipynb)" in notebook
+    assert 'git+https://github.com/some-one/new.place\\"' in notebook
+    assert "clone https://github.com/some-one/new.place.git" in readme
+    assert "notebooks/04_x.ipynb" in readme and "https://github.com/numpy/numpy" in readme
+    assert "old/place" not in notebook + readme
+
+
+def test_stamping_twice_changes_nothing(links, tmp_path, capsys):
+    make_repository(tmp_path, "git+https://github.com/a/b\n")
+    links.stamp(tmp_path, "c/d")
+    capsys.readouterr()
+    links.stamp(tmp_path)
+    assert capsys.readouterr().out == ""
+
+
+# ---------------------------------------------------------------- environments and commands
+
+
+def bounds(lines) -> dict[str, str]:
+    """{name: lower bound} of requirement lines."""
+    return {name: bound for name, _, bound in (line.partition(">=") for line in lines)}
+
+
+def test_conda_environment_is_in_step(project):
+    wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    wanted = bounds(wanted + project["project"]["optional-dependencies"]["lab"])
+    wanted["python"] = project["project"]["requires-python"].removeprefix(">=")
+    wanted["pytorch"] = wanted.pop("torch")
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    *packages, last = conda["dependencies"]
+    assert bounds(packages) == wanted | {"pip": ""}
+    assert last == {"pip": ["--editable ."]}
+    assert conda["name"] == project["project"]["name"]
+
+
+def test_runtime_dependencies_have_lower_bounds_only(project):
+    extra = project["project"]["optional-dependencies"]["lab"]
+    for line in project["project"]["dependencies"] + extra:
+        assert re.fullmatch(r"[a-z-]+>=\d+(\.\d+)?", line), line
+
+
+def test_make_lists_every_target():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split()
+    said = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^ +make ([a-z-]+)", said, re.MULTILINE) == phony
+
+
+def test_ci_runs_the_command_of_the_readme():
+    script = ROOT / ".ci" / "run"
+    assert script.read_text(encoding="utf-8").splitlines()[-1] == "make test"
+    assert os.name == "nt" or os.access(script, os.X_OK)
+    assert re.search(r"\bmake test\b", (ROOT / "README.md").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
+    assert workflow["jobs"]["test"]["steps"][-1] == {"run": "make test"}
+    assert workflow["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [("PIP_FIND_LINKS", "{0} https://a.example/"), ("UV_FIND_LINKS", "https://a.example/,{0}")],
+)
+def test_wheel_folder_is_found_among_the_places(ci, tmp_path, monkeypatch, variable, text):
+    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    install = ci("install")
+    assert install.places() == install.local_folders() == []
+    for folder in (str(tmp_path), tmp_path.as_uri()):
+        monkeypatch.setenv(variable, text.format(folder))
+        assert len(install.places()) == 2
+        assert [Path(place) for place in install.local_folders()] == [tmp_path]
+
+
+def test_first_notebook_of_make_lab_exists():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert (ROOT / re.search(r"jupyter lab (\S+)", makefile)[1]).is_file()
