@@ -29,13 +29,27 @@ def test_show_takes_tensors_numbers_and_batches(capsys):
     assert printed(capsys, np.array([True, False])) == "   True  False\n"
 
 
-def test_pictures_carry_their_words():
-    words = ["a", "b", "c"]
+def test_pictures_carry_their_words(monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, **options: shown.append((data, options))
+    )
+    words = ["a", "b", "<c>"]
     picture = figures.heatmap(np.arange(9.0).reshape(3, 3), words, words, "scores")
-    data, metadata = picture._repr_mimebundle_()
-    assert data["image/png"].startswith(b"\x89PNG")
-    assert data["text/plain"] == metadata["image/png"]["alt"] == repr(picture)
-    assert "scores: largest c → c 8.00" in picture.alt
+    picture._ipython_display_()
+    (image, options), (text, _) = shown
+    assert image["image/png"].startswith(b"\x89PNG")
+    assert image["text/plain"] == options["metadata"]["image/png"]["alt"] == repr(picture)
+    assert "scores: largest <c> → <c> 8.00" in picture.alt
+    assert "largest &lt;c&gt; → &lt;c&gt; 8.00" in text["text/html"]
+    assert "<c>" not in text["text/html"]
+
+
+def test_a_last_bit_does_not_change_what_is_printed():
+    assert figures.number(1.495, 2) == figures.number(1.4949999999999999, 2)
+    assert figures.number(0.1 + 0.2 - 0.3) == "0.0000"
+    assert figures.number(-1e-12) == "0.0000"
+    assert figures.number(np.float32("nan")) == "nan"
 
 
 def test_pictures_are_the_same_bytes_each_time():

@@ -170,6 +170,24 @@ def test_script_to_notebook_and_back(tool, folder, capsys, monkeypatch):
     assert command(tool, capsys, monkeypatch, "check")[0] == 0
 
 
+CLOCK = """\
+# %% clock tags=["nbval-ignore-output"]
+import time
+
+print(time.perf_counter_ns())
+"""
+
+
+def test_uncompared_cell_keeps_its_output_until_it_changes(tool, folder, capsys, monkeypatch):
+    script, path = folder / "script.py", folder / "98_trial.ipynb"
+    kept = []
+    for code in (CLOCK, CLOCK, CLOCK.replace("print(", "print(1 + ")):
+        script.write_text(code, encoding="utf-8")
+        assert command(tool, capsys, monkeypatch, "save", "98_trial", script)[0] == 0
+        kept.append(tool.read(path).cells[0].outputs)
+    assert kept[0] == kept[1] != kept[2]
+
+
 def test_failing_cell_is_named_and_leaves_the_file(tool, folder, capsys, monkeypatch):
     path = folder / "97_trial.ipynb"
     text = tool.canonical(nbformat.from_dict(messy() | {"cells": [cell("code", "1 / 0", "bad")]}))

@@ -1,0 +1,42 @@
+"""What the tests ask of a notebook: its cells, headings and definitions."""
+
+import ast
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+PATHS = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
+
+
+@cache
+def cells(path):
+    """The notebook's cells as dicts, sources joined."""
+    book = json.loads(path.read_text("utf-8"))
+    return [cell | {"source": "".join(cell["source"])} for cell in book["cells"]]
+
+
+def code_cells(path):
+    return [cell for cell in cells(path) if cell["cell_type"] == "code"]
+
+
+def markdown(path):
+    return "\n\n".join(cell["source"] for cell in cells(path) if cell["cell_type"] == "markdown")
+
+
+def headings(path, level):
+    """The texts of all headings of one level."""
+    return re.findall(rf"^{'#' * level} (.+)$", markdown(path), re.MULTILINE)
+
+
+def tree(cell):
+    """The syntax tree of a code cell; IPython's magics are taken out."""
+    lines = cell["source"].splitlines()
+    plain = [re.sub(r"^(\s*)[%!].*", r"\1pass", line) for line in lines]
+    return ast.parse("\n".join(plain))
+
+
+def outputs(path):
+    """All outputs, each with the id of its cell."""
+    return [(cell["id"], output) for cell in code_cells(path) for output in cell["outputs"]]

@@ -1,0 +1,193 @@
+"""Every notebook has its rooms, short cells, alt text, clean outputs, links that resolve."""
+
+import ast
+import re
+from itertools import pairwise
+
+import pytest
+from lessons import FOLDER, PATHS, cells, code_cells, headings, markdown, outputs, tree
+
+ROOMS = [
+    "Setup",
+    "The question",
+    "By hand",
+    "In code",
+    "See it",
+    "Watch out",
+    "Recap and next",
+]
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+EMOJI = re.compile("[\U0001f300-\U0001faff☀-➿]")
+
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+
+
+def test_the_course_is_complete():
+    assert [path.stem[:2] for path in PATHS] == [f"{i:02d}" for i in range(len(PATHS))]
+    assert len(PATHS) >= 13
+
+
+@every_notebook
+def test_rooms_in_order(path):
+    found = [re.split(r"[:—]", heading)[0].strip() for heading in headings(path, 2)]
+    assert found == ROOMS
+    (title,) = headings(path, 1)
+    assert title.startswith(f"{path.stem[:2]} · ")
+
+
+@every_notebook
+def test_first_cell_promises_and_says_what_is_needed(path):
+    first = cells(path)[0]["source"]
+    assert "colab-badge.svg" in first
+    assert re.search(r"\*\*Reading time\*\*: \d+ minutes", first)
+    assert "**You need**" in first
+
+
+@every_notebook
+def test_recap_has_three_points_a_formula_and_a_link_on(path):
+    recap = cells(path)[-1]["source"]
+    assert len(re.findall(r"^- ", recap, re.MULTILINE)) == 3
+    assert "$" in recap
+    assert LINK.search(recap.splitlines()[-1])
+
+
+@every_notebook
+def test_setup_is_the_same_but_for_the_imports(path):
+    """The lines for Colab are one text everywhere; all the rest imports something."""
+    setup, model = (code_cells(p)[0] for p in (path, PATHS[0]))
+    colab = re.compile(r'^if "google\.colab".*?\n\n', re.MULTILINE | re.DOTALL)
+    assert colab.search(setup["source"])[0] == colab.search(model["source"])[0]
+    kinds = [type(node).__name__ for node in tree(setup).body]
+    assert kinds.count("If") == 1
+    assert set(kinds) == {"If", "Import", "ImportFrom"}
+
+
+@every_notebook
+def test_map_shows_this_stage(path):
+    from helpers.figures import STAGES
+
+    (stage,) = re.fullmatch(r'stage_map\("([a-z-]+)"\)', code_cells(path)[1]["source"]).groups()
+    assert STAGES[stage] == path.stem[:2]
+
+
+@every_notebook
+def test_code_cells_are_short_and_executed(path):
+    for i, cell in enumerate(code_cells(path), start=1):
+        lines = [line for line in cell["source"].splitlines() if line.strip()]
+        assert 0 < len(lines) <= 15, cell["id"]
+        assert cell["execution_count"] == i, cell["id"]
+
+
+@every_notebook
+def test_markdown_cells_make_one_point(path):
+    for cell in cells(path):
+        if cell["cell_type"] == "markdown" and not cell["source"].startswith("# "):
+            words = re.sub(r"\$[^$]*\$|\|.*\||\]\([^)]*\)", " ", cell["source"]).split()
+            assert len(words) <= 130, cell["id"]
+
+
+@every_notebook
+def test_no_cell_raises_or_writes_to_stderr(path):
+    for cell_id, output in outputs(path):
+        assert output["output_type"] != "error", cell_id
+        assert output.get("name") != "stderr", cell_id
+
+
+@every_notebook
+def test_every_figure_has_alt_text(path):
+    pictures = [(i, o) for i, o in outputs(path) if "image/png" in o.get("data", {})]
+    assert len(pictures) >= 2
+    for cell_id, output in pictures:
+        alt = output["metadata"]["image/png"]["alt"]
+        assert len(alt.split()) >= 6, cell_id
+        assert "".join(output["data"]["text/plain"]) == alt, cell_id
+    assert not re.search(r"!\[\]|<img(?![^>]*alt=)", markdown(path))
+
+
+@every_notebook
+def test_few_cells_are_exempt_from_comparison_and_say_why(path):
+    exempt = [c for c in code_cells(path) if "nbval-ignore-output" in c["metadata"].get("tags", [])]
+    assert len(exempt) <= len(code_cells(path)) / 20
+    for cell in code_cells(path):
+        tags = set(cell["metadata"].get("tags", []))
+        assert tags <= {"nbval-ignore-output"}, cell["id"]
+        assert "NBVAL" not in cell["source"], cell["id"]
+    for cell in exempt:
+        assert "# not compared" in cell["source"], cell["id"]
+
+
+@every_notebook
+def test_outputs_hold_nothing_of_one_machine(path):
+    for cell_id, output in outputs(path):
+        text = "".join(output.get("text", "")) + "".join(
+            output.get("data", {}).get("text/plain", "")
+        )
+        assert not re.search(r"0x[0-9a-f]{6,}|/(home|root|tmp|work)/|-0\.0000\b", text), cell_id
+
+
+@every_notebook
+def test_size_and_style(path):
+    assert path.stat().st_size <= 400_000
+    assert not EMOJI.search(markdown(path))
+    assert not re.search(r"\b(simply|obviously)\b", markdown(path), re.IGNORECASE)
+
+
+@every_notebook
+def test_links_resolve(path):
+    """Local links name files and headings that exist."""
+    for target in LINK.findall(markdown(path)):
+        if target.startswith(("https://", "#")):
+            continue
+        name, _, anchor = target.partition("#")
+        file = (FOLDER / name).resolve()
+        assert file.exists(), target
+        if anchor:
+            assert re.search(rf"^#+ {anchor}$", file.read_text("utf-8"), re.I | re.M), target
+
+
+def test_links_run_both_ways():
+    """Each notebook's first cell links back and its last cell links on."""
+    for before, after in pairwise(PATHS):
+        assert f"({after.name})" in cells(before)[-1]["source"], before.name
+        assert f"({before.name})" in cells(after)[0]["source"], after.name
+
+
+@every_notebook
+def test_torch_is_imported_only_where_it_is_used(path):
+    """A NumPy-only notebook costs no PyTorch: neither by itself nor through the helpers."""
+    sources = "\n".join(cell["source"] for cell in code_cells(path))
+    imports = re.search(
+        r"^\s*(import torch|from torch|from helpers\.layers)", sources, re.MULTILINE
+    )
+    assert bool(imports) == bool(re.search(r"\b(torch|nn|F)\.", sources))
+
+
+@every_notebook
+def test_names_a_reader_cannot_know_are_not_used(path):
+    """No star imports, and nothing from the private side of the helpers."""
+    for cell in code_cells(path):
+        for node in ast.walk(tree(cell)):
+            if isinstance(node, ast.ImportFrom):
+                assert all(not a.name.startswith(("_", "*")) for a in node.names), cell["id"]
+
+
+@every_notebook
+def test_readme_lists_the_notebook_with_its_minutes(path):
+    readme = (FOLDER.parent / "README.md").read_text("utf-8")
+    minutes = re.search(r"\*\*Reading time\*\*: (\d+) minutes", cells(path)[0]["source"])[1]
+    title = headings(path, 1)[0].partition(" · ")[2]
+    (row,) = re.findall(rf"^\| {path.stem[:2]} \|.*$", readme, re.MULTILINE)
+    assert f"[{title}](notebooks/{path.name})" in row
+    assert f"| {minutes} | [Colab](https://colab.research.google.com/github/" in row
+    assert row.endswith(f"/notebooks/{path.name}) |")
+
+
+@every_notebook
+def test_reading_time_is_counted(path):
+    """Words at 130 a minute and half a minute for each code cell, rounded to five."""
+    text = re.sub(
+        r"\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|[#*`_|\[\]-]", " ", markdown(path), flags=re.DOTALL
+    )
+    counted = len(text.split()) / 130 + len(code_cells(path)) / 2
+    said = int(re.search(r"\*\*Reading time\*\*: (\d+)", cells(path)[0]["source"])[1])
+    assert said == 5 * round(counted / 5)

@@ -1,0 +1,219 @@
+"""Lesson and library never part: what a notebook builds equals the helper of the same name."""
+
+import ast
+import inspect
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from lessons import PATHS, code_cells, tree
+
+from helpers import attention, blocks, decoding, layers, text
+
+STAGES = json.loads((Path(__file__).parent / "data" / "contract_stages.json").read_text("utf-8"))
+ROOMS = {name: getattr(room, name) for room in (text, attention, blocks, decoding) for name in
+         dir(room) if inspect.isfunction(getattr(room, name)) and not name.startswith("_")
+         and getattr(room, name).__module__ == room.__name__}  # fmt: skip
+MODULES = {name: cls for name, cls in vars(layers).items() if inspect.isclass(cls)
+           and cls.__module__ == layers.__name__}  # fmt: skip
+
+
+def rng():
+    return np.random.default_rng(7)
+
+
+def draw(*shapes):
+    generator = rng()
+    return [generator.normal(size=shape) for shape in shapes]
+
+
+def layer_parameters(cross=False):
+    generator, names = rng(), ("W_q", "W_k", "W_v", "W_o")
+
+    def attn():
+        return {n: generator.normal(size=(6, 6)) / math.sqrt(6) for n in names} | {"num_heads": 2}
+
+    p = {f"norm{i}": (generator.normal(size=6), generator.normal(size=6)) for i in (1, 2, 3)}
+    shapes = {"W1": (6, 9), "b1": (9,), "W2": (9, 6), "b2": (6,)}
+    p["ffn"] = {n: generator.normal(size=s) for n, s in shapes.items()}
+    return p | ({"self": attn(), "cross": attn()} if cross else {"attn": attn()})
+
+
+SENTENCES = ["you win or you die", "you play the game"]
+VOCAB = text.build_vocab(SENTENCES)
+IDS = np.array([[1, 4, 2, 0], [3, 3, 0, 0], [5, 1, 1, 2]])
+X, MEMORY = draw((3, 4, 6), (3, 5, 6))
+SQUARE = draw((6, 6), (6, 6), (6, 6), (6, 6))
+SCORES = 3 * draw((3, 4, 5))[0]
+HUGE = np.array([[1000.0, -1000.0, 3.0], [0.0, 1.0, -1000.0]])
+MASK = rng().random((3, 4, 5)) < 0.5
+FULL = MASK | (np.arange(5) == 1)
+LOGITS = 2 * draw((7,))[0]
+
+
+def next_id(ids):
+    return np.eye(9)[(np.array(ids) * 2 + 1) % 9]
+
+
+# The inputs on which lesson and helper must agree: shapes that differ, batches of different rows.
+INPUTS = {
+    "tokenize": [("The enemy won't wait, or die!",), ("The End", False)],
+    "build_vocab": [(SENTENCES,)],
+    "encode": [(["die", "or", "win"], VOCAB)],
+    "decode": [([3, 0, 1], VOCAB)],
+    "bigram_probs": [(SENTENCES, VOCAB), (SENTENCES, VOCAB, 0.5)],
+    "one_hot": [(IDS, 6), (IDS[0], 7)],
+    "embed": [(text.one_hot(IDS, 6), draw((6, 5))[0])],
+    "project_qkv": [(X, *draw((6, 5), (6, 5), (6, 2)))],
+    "attention_scores": [(X, MEMORY), (X[0], MEMORY[0])],
+    "scale_scores": [(SCORES, 7)],
+    "softmax": [(SCORES,), (SCORES, 1), (HUGE,), (np.array([3, 1, 2]),)],
+    "attention_weights": [(X, MEMORY)],
+    "attention": [(X, MEMORY, draw((3, 5, 2))[0]), (X[0], MEMORY[1], draw((5, 7))[0])],
+    "causal_mask": [(5,), (1,)],
+    "masked_softmax": [(SCORES, FULL), (300 * SCORES, FULL[0])],
+    "safe_masked_softmax": [(SCORES, MASK), (SCORES, np.zeros((4, 5), bool)), (300 * SCORES, MASK)],
+    "padding_mask": [(IDS, 0), (IDS, 3)],
+    "padded_weights": [(SCORES, np.array([[1, 1, 0, 0, 0], [0, 1, 1, 1, 1], [1] * 5], bool))],
+    "dropout": [(X, 0.3, True, rng), (X, 0.3, False, rng), (X, 0.0, True, rng)],
+    "split_heads": [(X, 2), (X, 3)],
+    "merge_heads": [(draw((3, 2, 4, 5))[0],)],
+    "multi_head_attention": [
+        (X, *SQUARE, 2),
+        (X, *SQUARE, 3, attention.causal_mask(4)),
+        (X, *SQUARE, 2, FULL, MEMORY),
+    ],
+    "sinusoidal_positions": [(7, 6), (1, 2)],
+    "add_positions": [(X,), (X[0],)],
+    "layer_norm": [(X, *draw((6,), (6,))), (X, *draw((6,), (6,)), 0.5)],
+    "add_and_norm": [(X, 2 * X[::-1], *draw((6,), (6,)))],
+    "pre_norm": [(X, np.tanh, *draw((6,), (6,)))],
+    "feed_forward": [(X, *draw((6, 9), (9,), (9, 6), (6,)))],
+    "encoder_layer": [
+        (X, layer_parameters()),
+        (X, layer_parameters(), attention.padding_mask(IDS, 9)),
+    ],
+    "cross_attention": [(X, MEMORY, *draw((6, 5), (6, 5), (6, 2)))],
+    "decoder_layer": [(X, MEMORY, layer_parameters(cross=True))],
+    "shift_right": [(IDS, 8)],
+    "next_token_logits": [(X, draw((6, 9))[0]), (X[0], draw((6, 9))[0])],
+    "next_token_probs": [(LOGITS,), (LOGITS, 0.5, 3), (LOGITS, 1, None, 0.8), (LOGITS, 2, 5, 0.6)],
+    "sample_token": [(np.array([0.1, 0.0, 0.6, 0.3]), rng)],
+    "greedy_decode": [(next_id, 2, 7, 10), (next_id, 0, 8, 3)],
+    "cross_entropy": [(draw((3, 4, 6))[0], IDS, 0), (200 * draw((3, 4, 6))[0], IDS, 3)],
+}  # fmt: skip
+
+# The modules on which lesson and helper must agree: constructor, then the arguments of forward.
+BUILT = {
+    "MultiHeadAttention": ((6, 6, 2), {}, (X,)),
+    "PositionalEncoding": ((6,), {}, (X,)),
+    "FeedForward": ((6, 9), {}, (X,)),
+    "EncoderLayer": ((6, 2, 9), {}, (X,)),
+    "DecoderLayer": ((6, 2, 9), {}, (X, MEMORY)),
+}
+
+
+def definitions(path):
+    """Every function and class that a notebook defines, in order: (cell id, node)."""
+    for cell in code_cells(path):
+        for node in tree(cell).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield cell["id"], node
+
+
+def is_constant(node):
+    """A name in capitals, such as ACTIVATIONS; W_q and X are computed and stay out."""
+    return isinstance(node, ast.Assign) and bool(
+        re.fullmatch("[A-Z_]{4,}", ast.unparse(node.targets[0]))
+    )
+
+
+def lesson_namespace(path, until):
+    """Imports, definitions and CONSTANTS of a notebook up to one cell; no other line is run."""
+    namespace = {}
+    for cell in code_cells(path):
+        keep = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+        body = [node for node in tree(cell).body if isinstance(node, keep) or is_constant(node)]
+        exec(compile(ast.Module(body, []), cell["id"], "exec"), namespace)
+        if cell["id"] == until:
+            return namespace
+    raise AssertionError(f"no cell {until}")
+
+
+LESSONS = [
+    pytest.param(path, cell_id, node.name, id=f"{path.stem[:2]}-{cell_id}-{node.name}")
+    for path in PATHS
+    for cell_id, node in definitions(path)
+    if node.name in ROOMS or node.name in MODULES or node.name == "make_stack"
+]
+
+
+def fresh(argument):
+    """Generators are made anew for each call, arrays are copied."""
+    return (
+        argument()
+        if argument is rng
+        else argument.copy()
+        if hasattr(argument, "copy")
+        else argument
+    )
+
+
+def assert_same(ours, theirs):
+    if isinstance(theirs, tuple):
+        assert isinstance(ours, tuple) and len(ours) == len(theirs)
+        for one, other in zip(ours, theirs, strict=True):
+            assert_same(one, other)
+    elif isinstance(theirs, np.ndarray):
+        assert isinstance(ours, np.ndarray) and ours.shape == theirs.shape
+        assert ours.dtype.kind == theirs.dtype.kind
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+    elif isinstance(theirs, float):
+        assert math.isclose(ours, theirs, rel_tol=1e-9)
+    else:
+        assert ours == theirs
+
+
+@pytest.mark.parametrize(("path", "cell_id", "name"), [p for p in LESSONS if p.values[2] in ROOMS])
+def test_lesson_function_equals_helper(path, cell_id, name):
+    lesson, helper = lesson_namespace(path, cell_id)[name], ROOMS[name]
+    assert list(inspect.signature(lesson).parameters) == list(inspect.signature(helper).parameters)
+    for arguments in INPUTS[name]:
+        with np.errstate(all="ignore"):
+            ours = lesson(*map(fresh, arguments))
+        assert_same(ours, helper(*map(fresh, arguments)))
+
+
+@pytest.mark.parametrize(("path", "cell_id", "name"), [p for p in LESSONS if p.values[2] in BUILT])
+def test_lesson_module_equals_helper(path, cell_id, name):
+    """After copying the weights, under the same names, both give the same output."""
+    arguments, options, inputs = BUILT[name]
+    torch.manual_seed(0)
+    helper = MODULES[name](*arguments, **options).eval()
+    lesson = lesson_namespace(path, cell_id)[name](*arguments, **options).eval()
+    lesson.load_state_dict(helper.state_dict())
+    tensors = [torch.tensor(x, dtype=torch.float32) for x in inputs]
+    torch.testing.assert_close(lesson(*tensors), helper(*tensors))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_helpers_appear_only_after_the_notebook_that_built_them(path):
+    for cell in code_cells(path):
+        for node in ast.walk(tree(cell)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("helpers."):
+                for alias in node.names:
+                    built = STAGES.get(alias.name)
+                    assert built is None or built < path.stem[:2], f"{cell['id']}: {alias.name}"
+                    room = node.module.removeprefix("helpers.")
+                    assert built is not None or room == "figures", f"{cell['id']}: {alias.name}"
+
+
+def test_every_contract_function_is_built_in_front_of_the_reader():
+    """Each helper is defined in the notebook of its stage, and inputs for it are listed here."""
+    built = {(p.values[0].stem[:2], p.values[2]) for p in LESSONS}
+    assert {(stage, name) for name, stage in STAGES.items() if name in ROOMS} <= built
+    assert set(INPUTS) == set(ROOMS) - {"check_weight"}
