@@ -4,6 +4,7 @@ Every picture stands on a light card, readable in light and dark themes, in colo
 apart for colour-blind eyes (Okabe and Ito, 2008; cividis).
 """
 
+import html
 import io
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -40,7 +41,11 @@ STYLE = {
 
 
 class Picture:
-    """A drawn figure as a PNG that carries its alt text: shown by notebooks, read by readers."""
+    """A drawn figure as a PNG with its alt text, and the same words to unfold below it.
+
+    The words stand in the picture's metadata, where nbconvert finds its alt text, and once more
+    below the picture, because JupyterLab shows a PNG without any alt text.
+    """
 
     def __init__(self, figure: Figure, alt: str):
         if not alt.strip():
@@ -52,9 +57,13 @@ class Picture:
     def __repr__(self) -> str:
         return self.alt
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
-        bundle = {"image/png": self.png, "text/plain": self.alt}
-        return bundle, {"image/png": {"alt": self.alt, "width": self.width}}
+    def _ipython_display_(self) -> None:
+        from IPython.display import display  # only notebooks need it
+
+        picture = {"image/png": self.png, "text/plain": self.alt}
+        display(picture, raw=True, metadata={"image/png": {"alt": self.alt, "width": self.width}})
+        words = f"<details><summary>In words</summary>{html.escape(self.alt)}</details>"
+        display({"text/html": words, "text/plain": f"In words: {self.alt}"}, raw=True)
 
 
 def show(
@@ -101,10 +110,13 @@ def _table(
 
 
 def number(value: Any, decimals: int = 4) -> str:
-    """Write one number: floats with fixed decimals and no negative zero, the rest as it is."""
+    """Write one number: floats with fixed decimals and no negative zero, the rest as it is.
+
+    A last bit that differs between machines does not show: 1.495 and 1.4949999999 print alike.
+    """
     if isinstance(value, bool | np.bool_ | int | np.integer | str):
         return str(value)
-    text = f"{value:.{decimals}f}"
+    text = f"{round(float(value), 9):.{decimals}f}"
     return text.lstrip("-") if float(text) == 0 else text
 
 
