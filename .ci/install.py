@@ -54,13 +54,21 @@ def install_torch(requirement: str, python: str = sys.executable) -> bool:
     return uv_install(requirement, python=python)
 
 
+def list_fonts() -> None:
+    """Let matplotlib list this machine's fonts now: later it would say so in the first notebook."""
+    subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=False)
+
+
 def main() -> int:
     """Install uv, torch, and then everything else, which keeps the torch that is there."""
     if places():
         os.environ.update(UV_FIND_LINKS=",".join(places()), PIP_FIND_LINKS=" ".join(places()))
     subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "uv>=0.7"])
     course = ["--editable", ".[lab]", "--group", "dev"]
-    return 0 if install_torch(torch_requirement()) and uv_install(*course) else 1
+    if not (install_torch(torch_requirement()) and uv_install(*course)):
+        return 1
+    list_fonts()
+    return 0
 
 
 if __name__ == "__main__":
