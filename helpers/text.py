@@ -88,7 +88,7 @@ def one_hot(ids: np.ndarray, vocab_size: int) -> np.ndarray:
     if ids.size and not (0 <= ids.min() and ids.max() < vocab_size):
         bad = ids[(ids < 0) | (ids >= vocab_size)].flat[0]
         raise ValueError(f"ids holds {bad}, but must lie in 0 … {vocab_size - 1}")
-    return np.eye(vocab_size, dtype=np.float32)[ids]
+    return (ids[..., None] == np.arange(vocab_size)).astype(np.float32)
 
 
 def embed(onehot: np.ndarray, table: np.ndarray) -> np.ndarray:

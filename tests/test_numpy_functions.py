@@ -64,6 +64,13 @@ def test_one_hot_and_embed(ids):
     same(text.embed(onehot, table), F.embedding(t(ids), t(table)))
 
 
+def test_one_hot_of_a_large_vocabulary_is_no_larger_than_its_rows():
+    """A table of all one-hot rows would need terabytes here."""
+    rows = text.one_hot(np.array([3, 999_999]), 1_000_000)
+    assert rows.shape == (2, 1_000_000) and rows.sum() == 2
+    assert rows[0, 3] == rows[1, 999_999] == 1
+
+
 def test_tokenize_keeps_words_whole_and_marks_apart():
     sentence = "The true enemy won't wait, you say?"
     assert text.tokenize(sentence) == "the true enemy won't wait , you say ?".split()
