@@ -55,8 +55,6 @@ def wrong(name):
 
 
 NOT_FROM_HELPERS = {
-    "000-09-multihead": "the second head and W_0 are nowhere printed",
-    "000-10-residual": "the second head and W_0 are nowhere printed",
     "000-11-code-multihead-article": "says that the article's own code runs",
     "000-16-code-decoder-sequel": "says that the article's own code runs",
     "001-13-tiktoken-encode": "GPT-2's tokenizer, which the course does not ship",
@@ -79,6 +77,12 @@ def today_projection(i):
     return project_qkv(X_TODAY, *weights)[i]
 
 
+def two_heads():
+    """The printed heads side by side, times the printed output projection."""
+    heads = np.stack([attention(Q, K, V), INPUTS["000-09-multihead"]["head_2"]])  # (2, 3, 4)
+    return merge_heads(heads[None])[0] @ np.array(INPUTS["000-09-multihead"]["W_0"])
+
+
 CASES["000-01-onehot3"] = lambda: one_hot(np.arange(3), 3)
 CASES["000-02-onehot4"] = lambda: one_hot(np.arange(4), 4)
 CASES["000-03-X"] = lambda: X_TODAY
@@ -89,6 +93,8 @@ CASES["000-05-scores"] = lambda: attention_scores(Q, K)
 CASES["000-06-scaled"] = lambda: scale_scores(printed("000-05-scores"), 4)
 CASES["000-07-softmax"] = lambda: attention_weights(Q, K)
 CASES["000-08-head1"] = lambda: attention(Q, K, V)
+CASES["000-09-multihead"] = two_heads
+CASES["000-10-residual"] = lambda: X_TODAY + two_heads()
 CASES["000-10b-residual-from-printed"] = lambda: X_TODAY + printed("000-09-multihead")
 CASES["000-15-positional-formula"] = lambda: sinusoidal_positions(3, 4)
 
