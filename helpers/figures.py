@@ -43,8 +43,8 @@ STYLE = {
 class Picture:
     """A drawn figure as a PNG with its alt text, and the same words to unfold below it.
 
-    The words stand in the picture's metadata, where nbconvert finds its alt text, and once more
-    below the picture, because JupyterLab shows a PNG without any alt text.
+    The words stand in the picture's metadata, the place for alt text, and once more below the
+    picture, because JupyterLab shows a PNG without any alt text.
     """
 
     def __init__(self, figure: Figure, alt: str):
