@@ -315,12 +315,10 @@ def make_stack(layer: nn.Module, n: int) -> Stack:
     return Stack(copy.deepcopy(layer) for _ in range(n))
 
 
-class Encoder(nn.Module):
-    """A stack of encoder layers, and a last LayerNorm if they are pre-norm: (B, T, d_model).
+class LayerStack(nn.Module):
+    """What encoder and decoder share: layers of one kind, and a last LayerNorm if pre-norm."""
 
-    `options` (d_head, dropout, activation, bias) go to each EncoderLayer, which says what it
-    raises. Paper, section 3.1.
-    """
+    layer_type: type[ResidualLayer]
 
     def __init__(
         self,
@@ -336,10 +334,20 @@ class Encoder(nn.Module):
         super().__init__()
         _check_positive(num_layers=num_layers)
         self.layers = Stack(
-            EncoderLayer(d_model, num_heads, d_ff, pre_norm=pre_norm, eps=eps, **options)
+            self.layer_type(d_model, num_heads, d_ff, pre_norm=pre_norm, eps=eps, **options)
             for _ in range(num_layers)
         )
         self.norm = nn.LayerNorm(d_model, eps=eps) if pre_norm else nn.Identity()
+
+
+class Encoder(LayerStack):
+    """A stack of encoder layers, and a last LayerNorm if they are pre-norm: (B, T, d_model).
+
+    `options` (d_head, dropout, activation, bias) go to each EncoderLayer, which says what it
+    raises. Paper, section 3.1.
+    """
+
+    layer_type = EncoderLayer
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Pass the sentence through all layers: (B, T, d_model) → (B, T, d_model).
@@ -349,31 +357,14 @@ class Encoder(nn.Module):
         return self.norm(self.layers(x, mask))
 
 
-class Decoder(nn.Module):
+class Decoder(LayerStack):
     """A stack of decoder layers, and a last LayerNorm if they are pre-norm: (B, T, d_model).
 
     `options` (d_head, dropout, activation, bias) go to each DecoderLayer, which says what it
     raises. Paper, section 3.1.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        *,
-        pre_norm: bool = False,
-        eps: float = 1e-5,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        _check_positive(num_layers=num_layers)
-        self.layers = Stack(
-            DecoderLayer(d_model, num_heads, d_ff, pre_norm=pre_norm, eps=eps, **options)
-            for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(d_model, eps=eps) if pre_norm else nn.Identity()
+    layer_type = DecoderLayer
 
     def forward(
         self,

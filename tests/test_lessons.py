@@ -107,14 +107,17 @@ INPUTS = {
     "cross_entropy": [(draw((3, 4, 6))[0], IDS, 0), (200 * draw((3, 4, 6))[0], IDS, 3)],
 }  # fmt: skip
 
-# The modules on which lesson and helper must agree: constructor, then the arguments of forward.
+# The modules on which lesson and helper must agree: constructor, then several inputs of forward.
+CAUSAL, REAL = attention.causal_mask(4), attention.padding_mask(IDS, 0)
+READ = np.arange(5)[None, None] < np.array([[[2]], [[5]], [[3]]])  # (3, 1, 5) of the memory
 BUILT = {
-    "MultiHeadAttention": ((6, 6, 2), {}, (X,)),
-    "PositionalEncoding": ((6,), {}, (X,)),
-    "FeedForward": ((6, 9), {}, (X,)),
-    "EncoderLayer": ((6, 2, 9), {}, (X,)),
-    "DecoderLayer": ((6, 2, 9), {}, (X, MEMORY)),
+    "MultiHeadAttention": ((6, 6, 2), [(X,), (X, CAUSAL), (X, REAL), (X, MASK, MEMORY)]),
+    "PositionalEncoding": ((6,), [(X,)]),
+    "FeedForward": ((6, 9), [(X,)]),
+    "EncoderLayer": ((6, 2, 9), [(X,), (X, REAL)]),
+    "DecoderLayer": ((6, 2, 9), [(X, MEMORY), (X, MEMORY, REAL), (X, MEMORY, None, READ)]),
 }
+PARTS = {"ResidualLayer", "Stack"}  # held equal through EncoderLayer and make_stack
 
 
 def definitions(path):
@@ -188,16 +191,42 @@ def test_lesson_function_equals_helper(path, cell_id, name):
         assert_same(ours, helper(*map(fresh, arguments)))
 
 
+def tensors(inputs):
+    """Arrays become float32 tensors; masks stay boolean, None stays None."""
+    made = [x if x is None else torch.from_numpy(np.asarray(x)) for x in inputs]
+    return [x.float() if x is not None and x.is_floating_point() else x for x in made]
+
+
 @pytest.mark.parametrize(("path", "cell_id", "name"), [p for p in LESSONS if p.values[2] in BUILT])
 def test_lesson_module_equals_helper(path, cell_id, name):
-    """After copying the weights, under the same names, both give the same output."""
-    arguments, options, inputs = BUILT[name]
+    """After copying the weights, under the same names, both give the same outputs."""
+    arguments, calls = BUILT[name]
     torch.manual_seed(0)
-    helper = MODULES[name](*arguments, **options).eval()
-    lesson = lesson_namespace(path, cell_id)[name](*arguments, **options).eval()
+    helper = MODULES[name](*arguments).eval()
+    lesson = lesson_namespace(path, cell_id)[name](*arguments).eval()
     lesson.load_state_dict(helper.state_dict())
-    tensors = [torch.tensor(x, dtype=torch.float32) for x in inputs]
-    torch.testing.assert_close(lesson(*tensors), helper(*tensors))
+    for inputs in calls:
+        torch.testing.assert_close(lesson(*tensors(inputs)), helper(*tensors(inputs)))
+
+
+@pytest.mark.parametrize(
+    ("path", "cell_id"), [p.values[:2] for p in LESSONS if p.values[2] == "make_stack"]
+)
+def test_lesson_stack_equals_helper(path, cell_id):
+    """Same outputs, masks passed on to every layer, and parameters that are separate."""
+    torch.manual_seed(0)
+    layer = layers.EncoderLayer(6, 2, 9).eval()
+    helper = layers.make_stack(layer, 3)
+    lesson = lesson_namespace(path, cell_id)["make_stack"](layer, 3)
+    inputs = tensors((X, REAL))
+    torch.testing.assert_close(lesson(*inputs), helper(*inputs))
+    assert len(list(lesson.parameters())) == 3 * len(list(layer.parameters()))
+    assert not {id(p) for p in lesson.parameters()} & {id(p) for p in layer.parameters()}
+
+
+def test_no_definition_escapes_the_comparison():
+    compared = set(ROOMS) | set(BUILT) | PARTS | {"make_stack"}
+    assert {p.values[2] for p in LESSONS} <= compared
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
@@ -215,5 +244,6 @@ def test_helpers_appear_only_after_the_notebook_that_built_them(path):
 def test_every_contract_function_is_built_in_front_of_the_reader():
     """Each helper is defined in the notebook of its stage, and inputs for it are listed here."""
     built = {(p.values[0].stem[:2], p.values[2]) for p in LESSONS}
-    assert {(stage, name) for name, stage in STAGES.items() if name in ROOMS} <= built
+    due = set(ROOMS) | set(BUILT) | {"make_stack"}
+    assert {(stage, name) for name, stage in STAGES.items() if name in due} <= built
     assert set(INPUTS) == set(ROOMS) - {"check_weight"}

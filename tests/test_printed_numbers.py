@@ -73,7 +73,7 @@ X_TODAY = one_hot(encode(["Today", "is", "Sunday"], {"Today": 0, "is": 1, "Sunda
 
 def today_projection(i):
     """The words are one-hot, so only the first three rows of each 4×4 weight matter."""
-    weights = [np.vstack([rows, np.full((1, 4), np.nan_to_num(np.inf))]) for rows in (Q, K, V)]
+    weights = [np.vstack([rows, np.full((1, 4), 9.0)]) for rows in (Q, K, V)]
     return project_qkv(X_TODAY, *weights)[i]
 
 
@@ -239,8 +239,7 @@ def causal_heads(heads, d_out):
 def two_narrow_heads():
     """Width 2 in two heads of width 1; only the output projection has a bias."""
     W_q, W_k, W_v = linear_weights(123)[0]
-    torch.manual_seed(123)
-    W_o = [nn.Linear(3, 2, bias=False) for _ in range(3)] and nn.Linear(2, 2)
+    W_o = nn.Linear(2, 2)  # drawn right after the three, from the same stream
     weight, bias = W_o.weight.detach().double().numpy().T, W_o.bias.detach().double().numpy()
     batch = np.stack([X, X])
     return multi_head_attention(batch, W_q, W_k, W_v, weight, 2, mask=causal_mask(6)) + bias
