@@ -5,6 +5,7 @@ Rooms, in the order of the course; each imports only those before it:
     text → attention → blocks → decoding    NumPy, every function as its formula
     layers                                  PyTorch modules of the same mathematics
     figures                                 pictures and printed tables
+    widgets                                 attention to touch, in the browser
 
 Importing this package loads none of them, and the NumPy rooms never load PyTorch.
 """

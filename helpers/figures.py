@@ -6,7 +6,8 @@ apart for colour-blind eyes (Okabe and Ito, 2008; cividis).
 
 import html
 import io
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -163,14 +164,14 @@ def heatmaps(
     cell = min(0.62, (9.6 / len(arrays) - 0.6) / len(columns))  # inches; the page is some ten wide
     size = (
         len(arrays) * (cell * len(columns) + 0.4) + 0.7,
-        0.68 * max(cell, 0.4) * len(rows) + 1.2,
+        0.68 * max(cell, 0.4) * min(len(rows), 28) + 1.2,
     )
     figure, axes = canvas(*size, columns=len(arrays), squeeze=False)
     for i, (title, array) in enumerate(arrays.items()):
-        limits = _limits(together if shared_scale else array)
-        _draw_cells(axes[0, i], array, limits, title, len(arrays))
-        axes[0, i].set_xticks(range(len(columns)), columns, rotation=40, ha="right")
-        axes[0, i].set_yticks(range(len(rows)), rows if i == 0 else [""] * len(rows))
+        limits = colour_limits(together if shared_scale else array)
+        draw_cells(axes[0, i], array, limits, title, len(arrays))
+        axes[0, i].set_xticks(*_ticks(columns), rotation=40, ha="right")
+        axes[0, i].set_yticks(*(_ticks(rows) if i == 0 else [[]]))
         axes[0, i].set_xlabel(column_name)
     axes[0, 0].set_ylabel(row_name)
     return Picture(figure, alt or _describe(arrays, rows, columns, row_name, column_name))
@@ -195,8 +196,8 @@ def bars(
     for ax, (title, values) in zip(axes[0], panels.items(), strict=True):
         drawn = ax.bar(range(len(labels)), values, color=COLOURS[0])
         ax.bar_label(drawn, [number(v, decimals) for v in values], fontsize=8, color=INK)
-        ax.set_xticks(range(len(labels)), labels, rotation=40, ha="right")
-        ax.set_title(title)
+        ax.set_xticks(range(len(labels)), plain(labels), rotation=40, ha="right")
+        ax.set_title(*plain([title]))
         ax.margins(y=0.15)
     axes[0, 0].set_ylabel(ylabel)
     spoken = "; ".join(
@@ -220,7 +221,7 @@ def curves(
 ) -> Picture:
     """Draw lines over a common axis, told apart by colour, dash and marker."""
     figure, ax = canvas(6.4, 3.2)
-    for label, y in lines.items():
+    for label, y in zip(plain(lines), lines.values(), strict=True):
         ax.plot(x, y, label=label)
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title, xscale=xscale, yscale=yscale)
     if len(lines) > 1:
@@ -333,12 +334,13 @@ def _arrow(ax: Axes, start: tuple, end: tuple, dashed: bool = False) -> None:
     ax.annotate("", end, start, arrowprops=style | {"ls": "--" if dashed else "-"})
 
 
-def _draw_cells(
+def draw_cells(
     ax: Axes, array: np.ndarray, limits: tuple[float, float], title: str, panels: int
 ) -> None:
+    """Draw one matrix as coloured cells, with their numbers where so many panels leave room."""
     low, high = limits
     ax.imshow(array, cmap="cividis", vmin=low, vmax=high if high > low else low + 1, aspect="auto")
-    ax.set_title(title)
+    ax.set_title(*plain([title]))
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
@@ -354,7 +356,8 @@ def _draw_cells(
             )
 
 
-def _limits(array: np.ndarray) -> tuple[float, float]:
+def colour_limits(array: np.ndarray) -> tuple[float, float]:
+    """Find the ends of the colour scale: the smallest and largest finite number, and 0."""
     finite = array[np.isfinite(array)]
     return float(min(finite.min(), 0)), float(finite.max())
 
@@ -389,10 +392,24 @@ def _describe(
     )  # fmt: skip
 
 
+def _ticks(labels: Sequence[Any]) -> tuple[range, list[str]]:
+    """Where labels stand and what they say: all of them, or about 30; more take seconds to draw."""
+    places = range(0, len(labels), max(1, round(len(labels) / 30)))
+    return places, plain(labels[i] for i in places)
+
+
+def plain(labels: Iterable[Any]) -> list[str]:
+    """Labels as they are: matplotlib would read `$x$` as a formula."""
+    return [str(label).replace("$", r"\$") for label in labels]
+
+
 def _png(figure: Figure) -> bytes:
     """Draw the figure to PNG bytes, 128 colours, without the date or version of the drawer."""
     raw, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(raw, format="png", dpi=144, metadata={"Software": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font")  # drawn as an empty box
+        warnings.filterwarnings("ignore", "constrained_layout not applied")  # labels get cut off
+        figure.savefig(raw, format="png", dpi=144, metadata={"Software": None})
     image = Image.open(raw).convert("RGB").quantize(128, dither=Image.Dither.NONE)
     image.save(small, format="png", optimize=True)
     return small.getvalue()

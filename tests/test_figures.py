@@ -2,6 +2,7 @@
 
 import base64
 
+import matplotlib
 import numpy as np
 import torch
 
@@ -43,6 +44,20 @@ def test_pictures_carry_their_words(monkeypatch):
     assert "scores: largest <c> → <c> 8.00" in picture.alt
     assert "largest &lt;c&gt; → &lt;c&gt; 8.00" in text["text/html"]
     assert "<c>" not in text["text/html"]
+
+
+def test_tokens_are_no_formulas_and_need_no_glyph(recwarn, monkeypatch):
+    words = ["$x$", r"$\frac$", r"\$5", "a\tb", "👩\u200d👧"]
+    for title in words:
+        figures.heatmap(np.eye(5), words, words, title)
+        figures.bars({title: range(5)}, words)
+        figures.curves([1, 2], {title: [1, 2], "y": [2, 1]}, xlabel="x", ylabel="y", alt="two")
+    assert not [str(warning.message) for warning in recwarn]
+    drawn = figures.bars({"p": [1]}, ["$x$"]).png
+    monkeypatch.setattr(figures, "plain", list)
+    assert drawn != figures.bars({"p": [1]}, ["$x$"]).png
+    monkeypatch.setitem(matplotlib.rcParams, "text.parse_math", False)
+    assert drawn == figures.bars({"p": [1]}, ["$x$"]).png
 
 
 def test_a_last_bit_does_not_change_what_is_printed():

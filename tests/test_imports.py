@@ -6,14 +6,16 @@ import sys
 import pytest
 
 NUMPY_ROOMS = ["helpers", "helpers.text", "helpers.attention", "helpers.blocks",
-               "helpers.decoding", "helpers.figures"]  # fmt: skip
+               "helpers.decoding", "helpers.figures", "helpers.widgets"]  # fmt: skip
 
 
 @pytest.mark.parametrize("room", NUMPY_ROOMS)
 def test_numpy_rooms_do_not_import_torch(room):
     code = f"import sys, {room}; print(sorted({{'torch', 'matplotlib'}} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == ("['matplotlib']" if room.endswith("figures") else "[]")
+    assert out.stdout.strip() == (
+        "['matplotlib']" if room.endswith(("figures", "widgets")) else "[]"
+    )
 
 
 def test_the_package_itself_imports_nothing():

@@ -1,0 +1,148 @@
+"""What all widgets share: checked arrays on their way to the browser, a picture, and its words."""
+
+import base64
+import re
+import zlib
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import anywidget
+import numpy as np
+import traitlets
+
+from helpers.figures import Picture
+
+LIMIT = 4_194_304  # numbers in one widget: 12 layers × 12 heads × 170 tokens, or 16 × 512 tokens
+SIDE = 1024  # rows or columns of one matrix
+EXACT = 4096  # arrays up to this size are saved as float32, larger ones in steps
+MOST = 0.95  # bytes a number in the saved state: 64 tokens × 12 heads stay below 100 kB
+FILES = files(__package__)
+IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
+
+
+def module(name: str, joined: set[str] | None = None) -> str:
+    """Read an ES module with the texts of the modules it imports in place of the import lines.
+
+    A notebook holds no files, so every saved widget carries its whole program; comments stay here.
+    """
+    joined = set() if joined is None else joined
+    if name in joined:
+        return ""
+    joined.add(name)
+    text = IMPORT.sub(lambda line: module(line[1], joined), (FILES / name).read_text("utf-8"))
+    return re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n", "", text, flags=re.MULTILINE)
+
+
+def visible(token: str, limit: int = 24) -> str:
+    """Write a token in one line: line ends and tabs as signs, no control characters, shortened."""
+    token = token.replace("\n", "⏎").replace("\t", "⇥")
+    token = "".join(c if c.isprintable() or c in "\u200d\ufe0f" else "·" for c in token)
+    return token if len(token) <= limit else token[: limit - 1] + "…"
+
+
+def check_array(name: str, value: Any, *, masked: bool = False) -> np.ndarray:
+    """Turn NumPy, PyTorch or lists into floats; `masked` admits −∞, nothing admits NaN.
+
+    Raises ValueError for other numbers that are not finite, TypeError for what holds no numbers.
+    """
+    value = value.detach().cpu() if hasattr(value, "detach") else value
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
+    if array.size == 0:
+        raise ValueError(f"{name} has shape {array.shape}: there is nothing to show")
+    bad = np.isnan(array) | (array == np.inf) | ((array == -np.inf) & (not masked))
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} {array.shape} has {array[place]} at {place}; needed are numbers")
+    if array.size > LIMIT or (array.ndim > 1 and max(array.shape[-2:]) > SIDE):
+        raise ValueError(
+            f"{name} has shape {array.shape}, {array.size:,} numbers, but a widget carries at most "
+            f"{LIMIT:,}, and at most {SIDE:,} rows and columns: pass fewer layers or tokens"
+        )
+    return array
+
+
+def check_labels(name: str, labels: Sequence[Any] | None, count: int, of: str) -> list[str]:
+    """Turn labels into strings, 1, 2, 3 … by default; ValueError unless there are `count`."""
+    if isinstance(labels, str):
+        raise TypeError(f"{name} is the string {labels[:40]!r}, but must be a list of strings")
+    labels = [str(i + 1) for i in range(count)] if labels is None else [str(t) for t in labels]
+    if len(labels) != count:
+        raise ValueError(f"{name} has {len(labels)} entries, but {of} needs {count}")
+    return labels
+
+
+def pack(array: np.ndarray) -> dict[str, Any]:
+    """Make an array ready to travel and to be saved: {"shape", "step", "bytes"}.
+
+    Step 0 is float32. A larger array is rounded to whole steps, of 0.0001 where the numbers and
+    the size allow, and deflated; −32768 stands for −∞. The exact numbers follow when asked for.
+    """
+    shape = list(array.shape)
+    if array.size <= EXACT:
+        return {"shape": shape, "step": 0, "bytes": array.astype("<f4").tobytes()}
+    largest = np.abs(array, where=np.isfinite(array), out=np.zeros(shape)).max()
+    step = 1e-4
+    while largest / step > 32767 or _bytes_each(_halves(array, step)) > MOST:
+        step *= 2
+    data = zlib.compress(_halves(array, step).tobytes(), 6 if array.size < 200_000 else 1)
+    return {"shape": shape, "step": step, "bytes": data}
+
+
+def _halves(array: np.ndarray, step: float) -> np.ndarray:
+    """Whole steps in 16 bits, (2, n): first all low bytes, then all high ones, to compress well."""
+    whole = np.where(np.isfinite(array), np.rint(array / step), -32768).astype("<i2")
+    return np.ascontiguousarray(whole.reshape(-1, 1).view(np.uint8).T)
+
+
+def _bytes_each(halves: np.ndarray) -> float:
+    """How many bytes a number takes when compressed: the entropy of its two bytes."""
+    shares = [np.bincount(half, minlength=256) / half.size for half in halves]
+    return sum(-(p[p > 0] * np.log2(p[p > 0])).sum() for p in shares) / 8
+
+
+class Widget(anywidget.AnyWidget):
+    """A picture to touch: arithmetic and drawing run in the browser, with or without a kernel.
+
+    In a notebook its output also carries a static picture and its words, for GitHub, PDF and mail.
+    A subclass sets `_esm = module("its.js")` and `picture()`.
+    """
+
+    _css = (FILES / "style.css").read_text("utf-8")
+    _ipython_display_ = None  # in ipywidgets 7, Colab's, it would display without the picture
+    words = traitlets.Unicode().tag(sync=True)
+    arrays = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, words: str, arrays: Mapping[str, np.ndarray], **traits: Any):
+        super().__init__(**traits)
+        self.fill(words, arrays)
+        self.on_msg(self._answer)
+
+    def fill(self, words: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Show other arrays, and say what they are in words."""
+        self._exact = {name: np.asarray(array, dtype="<f4") for name, array in arrays.items()}
+        with self.hold_trait_notifications():
+            self.words = words
+            self.arrays = {name: pack(array) for name, array in arrays.items()}
+
+    def picture(self) -> Picture:
+        """Draw what a reader sees where no widget can run; its alt text is `words`."""
+        raise NotImplementedError
+
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
+        """The browser asks for the exact numbers of an array that was packed in steps."""
+        if isinstance(message, dict) and message.get("exact") in self._exact:
+            name = message["exact"]
+            self.send({"exact": name}, [self._exact[name].tobytes()])
+
+    def __repr__(self) -> str:
+        return self.words
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict, dict]:
+        data, metadata = super()._repr_mimebundle_(**kwargs)
+        picture = self.picture()
+        data |= {"image/png": base64.b64encode(picture.png).decode(), "text/plain": self.words}
+        return data, metadata | {"image/png": {"alt": picture.alt, "width": picture.width}}

@@ -1,0 +1,141 @@
+"""Dropout on attention weights: one draw, and the mean of many that comes back to the original."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from helpers.attention import dropout
+from helpers.figures import Picture, heatmaps, number
+from helpers.widgets.base import EXACT, Widget, check_array, check_labels, module, visible
+
+HIGHEST = 0.9  # the largest p of the slider
+MOST = 10_000  # draws
+SIDE = 128  # queries or keys
+
+
+class DropoutLab(Widget):
+    """Dropout to touch: draw, draw again, and watch the mean of all draws approach the weights.
+
+    `weights` are (Tq, Tk), with one of `tokens` per query and of `key_tokens` (the same unless
+    given) per key. The reader sets `p` and `training`, and adds draws. The random numbers follow
+    from `seed` alone: `last`, the latest draw, and `mean`, of all `draws`, are what is shown.
+
+    Raises ValueError for other shapes, more than 4,096 weights or 128 tokens, NaN or negative
+    weights, a wrong number of tokens, p outside 0 to 0.9, or a seed that 32 bits do not hold.
+    """
+
+    _esm = module("dropout.js")
+    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    key_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    p = traitlets.Float(0.5).tag(sync=True)
+    seed = traitlets.Int(0).tag(sync=True)
+    training = traitlets.Bool(True).tag(sync=True)
+    draws = traitlets.Int(1).tag(sync=True)
+    most = traitlets.Int(MOST).tag(sync=True)
+
+    def __init__(
+        self,
+        weights: Any,
+        tokens: Sequence[str] | None = None,
+        *,
+        p: float = 0.5,
+        seed: int = 0,
+        key_tokens: Sequence[str] | None = None,
+    ):
+        self._weights = array = _check_weights(weights)
+        tokens = check_labels("tokens", tokens, len(array), f"weights {array.shape}")
+        keys = tokens if key_tokens is None and array.shape[0] == array.shape[1] else key_tokens
+        keys = check_labels("key_tokens", keys, array.shape[1], f"weights {array.shape}")
+        if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
+            raise ValueError(f"seed is {seed!r}, but must be a whole number from 0 to 2³² − 1")
+        most = min(MOST, 2**20 // array.size)  # what a browser draws again in 30 ms
+        traits = {"tokens": tokens, "key_tokens": keys, "seed": int(seed), "most": most}
+        super().__init__("", {"weights": array}, p=_check_p(p), **traits)
+        self._describe()
+
+    @property
+    def dropped(self) -> np.ndarray:
+        """Which weights the latest draw drops: (Tq, Tk) bool."""
+        return (self._latest().random(self._weights.shape) < self.p) & self.training
+
+    @property
+    def last(self) -> np.ndarray:
+        """The weights after the latest draw: (Tq, Tk)."""
+        return dropout(self._weights, self.p, self.training, self._latest())
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean of all draws so far: (Tq, Tk)."""
+        every = np.broadcast_to(self._weights, (self.draws, *self._weights.shape))
+        return dropout(every, self.p, self.training, Mulberry(self.seed)).mean(axis=0)
+
+    @traitlets.validate("p")
+    def _check_new_p(self, proposal: dict) -> float:
+        return _check_p(proposal["value"])
+
+    @traitlets.validate("draws")
+    def _check_new_draws(self, proposal: dict) -> int:
+        if not 1 <= proposal["value"] <= self.most:
+            raise ValueError(f"draws is {proposal['value']}, but must be from 1 to {self.most}")
+        return proposal["value"]
+
+    @traitlets.observe("p", "training", "draws")
+    def _describe(self, _: Any = None) -> None:
+        sums = [number(total, 2) for total in (self.last.sum(1).min(), self.last.sum(1).max())]
+        what = f"p {number(self.p, 2)}, draw {self.draws} of seed {self.seed}: "
+        what += f"{self.dropped.sum()} of {self._weights.size} weights dropped"
+        self.words = (
+            f"DropoutLab: {len(self.tokens)} queries × {len(self.key_tokens)} keys, "
+            f"{what if self.training else 'eval: nothing dropped'}; row sums {' to '.join(sums)}"
+        )
+
+    def _latest(self) -> "Mulberry":
+        return Mulberry(self.seed, (self.draws - 1) * self._weights.size)
+
+    def picture(self) -> Picture:
+        """Draw the weights, the latest draw (dropped ones blank) and the mean of all."""
+        last = np.where(self.dropped, np.nan, self.last)
+        mean = f"mean of {self.draws} draw{'s' * (self.draws > 1)}"
+        panels = {"weights": self._weights, f"draw {self.draws}": last, mean: self.mean}
+        rows, columns = ([visible(t) for t in side] for side in (self.tokens, self.key_tokens))
+        return heatmaps(panels, rows, columns, alt=self.words)
+
+
+class Mulberry:
+    """mulberry32, as the browser has it: a small generator whose state only counts."""
+
+    def __init__(self, seed: int, drawn: int = 0):
+        self.seed, self.drawn = seed, drawn
+
+    def random(self, shape: tuple[int, ...]) -> np.ndarray:
+        """The next numbers, in [0, 1)."""
+        count = int(np.prod(shape))
+        k = np.arange(self.drawn + 1, self.drawn + count + 1, dtype=np.uint32)
+        self.drawn += count
+        a = k * np.uint32(0x6D2B79F5) + np.uint32(self.seed)  # whole numbers of 32 bits wrap
+        t = (a ^ (a >> 15)) * (a | 1)
+        t ^= t + (t ^ (t >> 7)) * (t | 61)
+        return ((t ^ (t >> 14)) / 2**32).reshape(shape)
+
+
+def _check_weights(weights: Any) -> np.ndarray:
+    array = check_array("weights", weights)
+    if array.ndim != 2 or array.size > EXACT or max(array.shape) > SIDE:
+        raise ValueError(
+            f"weights has shape {array.shape}, but must be (Tq, Tk) with at most {EXACT:,} numbers "
+            f"and at most {SIDE} queries and keys"
+        )
+    if (array < 0).any():
+        place = tuple(int(i) for i in np.argwhere(array < 0)[0])
+        raise ValueError(
+            f"weights {array.shape} has {array[place]:.4f} at {place}, but weights are not negative"
+        )
+    return array
+
+
+def _check_p(p: float) -> float:
+    if not 0 <= p <= HIGHEST:
+        raise ValueError(f"p is {p}, but must be at least 0 and at most {HIGHEST}")
+    return float(p)

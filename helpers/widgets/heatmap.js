@@ -1,0 +1,182 @@
+// Attention as a heatmap: scores become weights in the browser, one head or all of them.
+import {
+  arrays, button, control, exact, frame, h, limits, menu, paint, put, readout, row, sheet,
+  softmax, visible,
+} from "./shared.js";
+import { Grid } from "./grid.js";
+
+const HOW = ["raw", "d_k", "layer", "head", "view", "temperature", "scaled", "causal", "softmax"];
+const BLUE = "#2f7fd0"; // three to one on light and dark pages
+const count = (n) => [...Array(n).keys()];
+
+/** One head as it is shown: divided by √d_k and the temperature, masked, normalised as asked. */
+function transform(data, how, rows, columns, out) {
+  const factor = 1 / ((how.scaled ? Math.sqrt(how.d_k) : 1) * how.temperature);
+  for (let i = 0; i < rows; i++) {
+    for (let k = i * columns, j = 0; j < columns; j++, k++) {
+      out[k] = how.causal && j > i ? -Infinity : data[k] * factor;
+    }
+    if (how.softmax) softmax(out, i * columns, columns, out);
+  }
+  return out;
+}
+
+/** Save something the browser made as a file of the reader's. */
+function download(name, address) {
+  h("a", { download: name, href: address }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+
+/** The grid as it stands on the screen, on the page's background. */
+function exportPNG(grid) {
+  const { width, height } = grid.canvas;
+  const page = h("canvas", { width, height });
+  const context = page.getContext("2d");
+  context.fillStyle = getComputedStyle(grid.element.closest(".step")).backgroundColor;
+  context.fillRect(0, 0, width, height);
+  context.drawImage(grid.canvas, 0, 0);
+  page.toBlob((blob) => download("attention.png", URL.createObjectURL(blob)));
+}
+
+/** The grid as vectors: text stays text, the cells are one picture of a pixel each. */
+function exportSVG({ left, top, wide, tall, width, height, flat, names, pixels, rows, columns }) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const add = (tag, attributes, text = "") => {
+    const element = svg.appendChild(document.createElementNS(svg.namespaceURI, tag));
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.textContent = text;
+  };
+  const label = (x, y, size, text, anchor, turn = 0) =>
+    add("text", { transform: `translate(${x} ${y}) rotate(${turn})`, "text-anchor": anchor,
+      "font-size": Math.min(12, size), "font-family": "sans-serif" }, text);
+  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  add("rect", { width, height, fill: "white" });
+  add("image", { href: pixels.toDataURL(), x: left, y: top, width: wide * columns,
+    height: tall * rows, preserveAspectRatio: "none", style: "image-rendering: pixelated" });
+  names[0].forEach((text, i) => label(left - 6, top + (i + 0.7) * tall, tall, text, "end"));
+  const [anchor, turn] = flat ? ["middle", 0] : ["start", -45];
+  names[1].forEach((t, j) => label(left + (j + 0.6) * wide, top - 6, wide, t, anchor, turn));
+  const text = new XMLSerializer().serializeToString(svg);
+  download("attention.svg", URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })));
+}
+
+async function render({ model, el }) {
+  let matrices, tokens, keys, buffer, stale, pinned = -1;
+  const get = () => Object.fromEntries(HOW.map((name) => [name, model.get(name)]));
+  const read = readout();
+  const pins = h("canvas", { className: "pins", "aria-hidden": "true", hidden: true });
+  const small = h("div", { className: "small", role: "group", "aria-label": "heads" });
+  const { root, redraw, close } = frame(model, el, draw);
+  const changed = () => ((stale = true), redraw());
+  const label = "attention: queries down, keys across";
+  const grid = new Grid({ label, redraw, hover: tell, select });
+  const value = (i, j) => grid.data[i * keys.length + j];
+  /** The numbers of one head, as shown. */
+  function shown(layer, head, how, out) {
+    const [n, place] = [tokens.length * keys.length, layer * matrices.shape[1] + head];
+    const data = matrices.data.subarray(place * n, (place + 1) * n);
+    return how.raw ? transform(data, how, tokens.length, keys.length, out) : data;
+  }
+  function draw() {
+    if (!matrices) return;
+    if (stale) {
+      const how = get();
+      const data = shown(how.layer, how.head, how, buffer);
+      grid.set({ data, ...limits(data) });
+      drawSmall(how);
+    }
+    stale = false;
+    grid.mark = { row: pinned, column: -1 };
+    grid.draw();
+    drawPins();
+    if (grid.row >= 0) tell(grid.row, grid.column);
+  }
+  /** Every head as a button with its picture, on one scale, so that they can be compared. */
+  function drawSmall({ view, ...how }) {
+    small.hidden = view === "one head";
+    if (small.hidden) return;
+    const layers = view === "all layers" ? count(matrices.shape[0]) : [how.layer];
+    const heads = layers.flatMap((layer) => count(matrices.shape[1]).map((head) => [layer, head]));
+    const all = heads.map(([layer, head]) => shown(layer, head, how, buffer.slice()));
+    const { low, high } = limits(all.flatMap((data) => Object.values(limits(data))));
+    while (small.childElementCount > heads.length) small.lastChild.remove();
+    heads.forEach(([layer, head], i) => {
+      const item = small.children[i] ?? small.appendChild(button("", () => {}));
+      if (!item.childElementCount) item.replaceChildren(h("canvas"), h("span"));
+      const name = visible(model.get("head_names")[head], 16);
+      const size = { rows: tokens.length, columns: keys.length };
+      paint(item.firstChild, { data: all[i], ...size, low, high }, [128, 128]);
+      item.lastChild.textContent = view === "all layers" ? `${layer} · ${name}` : name;
+      item.setAttribute("aria-label", `layer ${layer}, head ${name}`);
+      item.setAttribute("aria-pressed", layer === how.layer && head === how.head);
+      item.onclick = () => (put(model, "layer", layer), put(model, "head", head));
+    });
+  }
+  /** The pinned row as bars over the sentence, in the columns of the grid. */
+  function drawPins() {
+    pins.hidden = pinned < 0;
+    if (pins.hidden) return;
+    const height = 64;
+    const context = Object.assign(sheet(pins, grid.width, height), { fillStyle: BLUE });
+    const { low, high } = limits(keys.map((_, j) => value(pinned, j)));
+    keys.forEach((_, j) => {
+      const tall = Math.max(0, (value(pinned, j) - low) / (high - low || 1)) * height;
+      context.fillRect(grid.left + (j + 0.1) * grid.wide, height - tall, grid.wide * 0.8, tall);
+    });
+  }
+  /** Say in words what stands in a cell; without one, what is pinned. */
+  function tell(i, j) {
+    if (i < 0) return tellPinned();
+    const words = `“${visible(tokens[i], 200)}” → “${visible(keys[j], 200)}”: ${what()} `;
+    read.replaceChildren(words, exact(value(i, j), matrices.decimals));
+  }
+  function tellPinned() {
+    if (pinned < 0) return read.replaceChildren("Point at a cell, or use the arrow keys.");
+    const order = count(keys.length).sort((a, b) => value(pinned, b) - value(pinned, a));
+    const say = (j) => [`${visible(keys[j])} `, exact(value(pinned, j)), "  "];
+    const parts = order.slice(0, 5).flatMap(say);
+    read.replaceChildren(`“${visible(tokens[pinned])}” is pinned; largest: `, ...parts);
+  }
+  /** What the numbers are now: weights, or scores on their way. */
+  function what() {
+    const { raw, softmax: done, scaled, temperature } = get();
+    if (!raw || done) return "weight";
+    return scaled || temperature !== 1 ? "scaled score" : "score";
+  }
+  function select(i, j) {
+    pinned = pinned === i ? -1 : i;
+    const { layer, head } = get();
+    const kind = what().split(" ").pop(); // a score also when scaled
+    put(model, "selected", { layer, head, query: i, key: j, [kind]: value(i, j) });
+    redraw();
+  }
+  function controls([layers, heads]) {
+    const views = ["one head", "all heads", "all layers"].slice(0, 2 + (layers > 1));
+    const cool = { min: 0.1, max: 10, step: 0.01, log: true };
+    const box = (name, label, range) => control(model, name, label, changed, range);
+    const list = [];
+    if (layers > 1) list.push(menu(model, "layer", count(layers), changed));
+    if (heads > 1) list.push(menu(model, "head", model.get("head_names"), changed));
+    if (layers * heads > 1) list.push(menu(model, "view", views, changed, views));
+    if (!model.get("raw")) return list;
+    list.push(box("scaled", `÷ √d_k (${model.get("d_k")})`));
+    list.push(box("temperature", "temperature", cool), box("causal", "causal mask"));
+    return [...list, box("softmax", "softmax")];
+  }
+
+  const bar = row();
+  const files = [button("PNG", () => exportPNG(grid)), button("SVG", () => exportSVG(grid))];
+  root.append(bar, read, pins, grid.element, row(grid.scale, ...files), small);
+  await arrays(model, (all) => {
+    const same = String(matrices?.shape) === String(all.matrices.shape);
+    matrices = all.matrices;
+    [tokens, keys] = [model.get("tokens"), model.get("key_tokens")];
+    buffer = new Float32Array(tokens.length * keys.length);
+    grid.set({ data: buffer, rowLabels: tokens, columnLabels: keys });
+    if (!same) bar.replaceChildren(...controls(matrices.shape));
+    tellPinned();
+    changed();
+  });
+  return close;
+}
+export default { render };

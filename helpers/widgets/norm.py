@@ -1,0 +1,119 @@
+"""Add & Norm on a residual stream: every row before and after, and one row step by step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from helpers.blocks import layer_norm
+from helpers.figures import Picture, heatmaps, number
+from helpers.widgets.base import EXACT, Widget, check_array, check_labels, module, visible
+
+SIDE = 128  # rows or features
+
+
+class NormLab(Widget):
+    """Add & Norm to touch: switch either off, turn gain and bias, follow one row step by step.
+
+    `x`, (T, d), is what enters a sub-layer, and `sublayer` what the sub-layer makes of it: an array
+    of the same shape, or a function of x; without it there is nothing to add. `gamma` and `beta`
+    are one number for all features. `summed` and `out` are what is shown, `selected` the row.
+
+    Raises ValueError for other shapes, more than 4,096 numbers or 128 rows or features, NaN, a
+    wrong number of tokens, or an eps that is not positive.
+    """
+
+    _esm = module("norm.js")
+    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    gamma = traitlets.Float(1).tag(sync=True)
+    beta = traitlets.Float(0).tag(sync=True)
+    eps = traitlets.Float(1e-5).tag(sync=True)
+    add = traitlets.Bool(True).tag(sync=True)
+    norm = traitlets.Bool(True).tag(sync=True)
+    selected = traitlets.Int(0).tag(sync=True)
+
+    def __init__(
+        self,
+        x: Any,
+        sublayer: Any = None,
+        *,
+        tokens: Sequence[str] | None = None,
+        gamma: float = 1.0,
+        beta: float = 0.0,
+        eps: float = 1e-5,
+    ):
+        self._x = _check_stream("x", x)
+        sublayer = sublayer(x) if callable(sublayer) else sublayer
+        self._sublayer = None if sublayer is None else _check_stream("sublayer", sublayer)
+        if sublayer is not None and self._sublayer.shape != self._x.shape:
+            raise ValueError(
+                f"sublayer has shape {self._sublayer.shape}, "
+                f"but must have that of x {self._x.shape}"
+            )
+        _check_numbers(gamma=gamma, beta=beta, eps=eps)
+        tokens = check_labels("tokens", tokens, len(self._x), f"x {self._x.shape}")
+        arrays = {"x": self._x} | ({} if sublayer is None else {"sublayer": self._sublayer})
+        super().__init__("", arrays, tokens=tokens, gamma=gamma, beta=beta, eps=eps)
+        self._describe()
+
+    @property
+    def summed(self) -> np.ndarray:
+        """What meets Norm, (T, d): x + sublayer(x), or one of the two alone."""
+        if self._sublayer is None:
+            return self._x
+        return self._x + self._sublayer if self.add else self._sublayer
+
+    @property
+    def out(self) -> np.ndarray:
+        """What comes out, (T, d): the sum, with each row normalised if `norm` is on."""
+        if not self.norm:
+            return self.summed
+        return layer_norm(self.summed, self.gamma, self.beta, self.eps)
+
+    @traitlets.validate("selected")
+    def _check_selected(self, proposal: dict) -> int:
+        row, count = proposal["value"], len(self._x)
+        if not 0 <= row < count:
+            raise ValueError(f"selected is {row}, but x has {count} rows, counted from 0")
+        return row
+
+    @traitlets.observe("gamma", "beta", "add", "norm")
+    def _describe(self, _: Any = None) -> None:
+        deviations = (rows.std(axis=1) for rows in (self.summed, self.out))
+        before, after = (f"{number(d.min(), 2)} to {number(d.max(), 2)}" for d in deviations)
+        how = ["Add"] * (self.add and self._sublayer is not None) + ["Norm"] * self.norm
+        self.words = (
+            f"NormLab: {len(self._x)} rows × {self._x.shape[1]} features, "
+            f"{' & '.join(how) or 'nothing done'}; deviation of the rows {before} before Norm, "
+            f"{after} after"
+        )
+
+    def picture(self) -> Picture:
+        """Draw x, the sum and the output, each on its own scale."""
+        panels = {"x": self._x}
+        if self._sublayer is not None:
+            panels["x + sublayer(x)" if self.add else "sublayer(x) alone"] = self.summed
+        panels["after Norm" if self.norm else "without Norm"] = self.out
+        rows = [visible(token) for token in self.tokens]
+        columns = [str(j + 1) for j in range(self._x.shape[1])]
+        names = {"row_name": "token", "column_name": "feature"}
+        return heatmaps(panels, rows, columns, shared_scale=False, alt=self.words, **names)
+
+
+def _check_stream(name: str, value: Any) -> np.ndarray:
+    array = check_array(name, value)
+    if array.ndim != 2 or array.size > EXACT or max(array.shape) > SIDE:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but must be (T, d) with at most {EXACT:,} numbers "
+            f"and at most {SIDE} rows and features"
+        )
+    return array
+
+
+def _check_numbers(**numbers: float) -> None:
+    for name, value in numbers.items():
+        if not np.isfinite(value):
+            raise ValueError(f"{name} is {value}, but must be a number")
+    if numbers["eps"] <= 0:
+        raise ValueError(f"eps is {numbers['eps']}, but must be positive")

@@ -1,0 +1,93 @@
+"""A question with answers to choose from; the right one is computed, never typed in."""
+
+import textwrap
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from helpers.figures import Picture, canvas, number
+from helpers.widgets.base import Widget, module, visible
+
+LETTERS = "ABCD"
+
+
+class Predict(Widget):
+    """A question, its choices, and which of them the reader checked; made by `predict`."""
+
+    _esm = module("predict.js")
+    question = traitlets.Unicode().tag(sync=True)
+    choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    right = traitlets.Int().tag(sync=True)
+    reason = traitlets.Unicode().tag(sync=True)
+    chosen = traitlets.Unicode().tag(sync=True)
+
+    def picture(self) -> Picture:
+        """Draw the question and its choices, and not the answer."""
+        lines = textwrap.wrap(self.question, 78)
+        for letter, choice in zip(LETTERS, self.choices, strict=False):
+            lines += textwrap.wrap(f"{letter})  {choice}", 76, subsequent_indent=" " * 6)
+        figure, ax = canvas(7.2, 0.24 * len(lines) + 0.25)
+        ax.axis("off")
+        text = {"va": "top", "linespacing": 1.5, "parse_math": False}
+        ax.text(0, 1, "\n".join(lines), transform=ax.transAxes, **text)
+        return Picture(figure, self.words)
+
+
+def predict(question: str, choices: Sequence[Any], *, answer: Any, reason: str = "") -> Predict:
+    """Ask before the reveal: three or four choices, the right one found by a computed `answer`.
+
+    Choices are short strings, numbers or bools. `answer` must equal exactly one of them: strings
+    and bools as they are, numbers to within half a unit of the fourth decimal. `reason` is shown
+    with the right answer, and after a wrong one to those who ask. `chosen` is what the reader
+    checked last. All is plain text: neither `$…$` nor Markdown is rendered.
+
+    Raises ValueError when `answer` equals none of the choices or several, and when a text is empty.
+    """
+    if isinstance(choices, str) or not 3 <= len(choices) <= 4:
+        raise ValueError(f"choices is {choices!r}, but must be a list of three or four")
+    plain, answer = [_plain("a choice", choice) for choice in choices], _plain("answer", answer)
+    fitting = [i for i, choice in enumerate(plain) if _same(choice, answer)]
+    if len(fitting) != 1:
+        raise ValueError(
+            f"answer is {answer!r}, but must equal exactly one of the choices {plain}; "
+            f"it equals {len(fitting) or 'none'} of them"
+        )
+    question, *texts = _texts(question, plain)
+    traits = {"question": question, "choices": texts, "right": fitting[0], "reason": str(reason)}
+    letters = [f"{letter}) {text}" for letter, text in zip(LETTERS, texts, strict=False)]
+    return Predict(f"Question: {question} Choices: {' '.join(letters)}", {}, **traits)
+
+
+def _plain(name: str, value: Any) -> str | bool | int | float:
+    """A NumPy or PyTorch scalar as Python's; TypeError for what is no scalar."""
+    if hasattr(value, "item"):
+        with suppress(ValueError, RuntimeError):  # more than one number
+            value = value.item()
+    if not isinstance(value, str | bool | int | float):
+        kind = type(value).__name__
+        raise TypeError(f"{name} is {value!r}, a {kind}, but must be a string, a number or a bool")
+    return value
+
+
+def _same(choice: str | bool | float, answer: str | bool | float) -> bool:
+    """Whether both are strings, bools or numbers, and equal; numbers within 0.00005."""
+    for kind in (str, bool):
+        if isinstance(choice, kind) or isinstance(answer, kind):
+            return isinstance(choice, kind) and isinstance(answer, kind) and choice == answer
+    return bool(np.isclose(choice, answer, rtol=0, atol=0.5e-4))
+
+
+def _texts(question: str, choices: Sequence[str | bool | float]) -> list[str]:
+    """The question and the choices as they are shown, each in one line."""
+    if not isinstance(question, str):
+        raise TypeError(f"question is {question!r}, but must be a string")
+    question, *texts = [visible(number(x), 1000) for x in (" ".join(question.split()), *choices)]
+    if not question or not all(text.strip() for text in texts) or len(set(texts)) < len(texts):
+        raise ValueError(
+            f"question is {question!r} and choices are {texts}, but none may be empty, "
+            "and no two choices may look alike"
+        )
+    return [question, *texts]

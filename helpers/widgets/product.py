@@ -1,0 +1,135 @@
+"""The matrix product by hand: a row meets a column, their products add up."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from helpers.figures import Picture, canvas, colour_limits, draw_cells, number, plain
+from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+
+SIDE = 64  # rows or columns: more cells would be too small to point at
+
+
+class MatrixProduct(Widget):
+    """A @ B to touch: point at a cell of the result, and its row and column add up in figures.
+
+    `A` is (n, m) and `B` (m, p), or (p, m) with `transposed`, as keys come. `rows` labels the n
+    rows, `columns` the p columns, `inner` the m numbers that meet. `names` are those of A, of B
+    and, if it has one, of the result. `selected` is the cell that the reader keeps.
+
+    Raises ValueError for shapes that do not fit, more than 64 rows or columns, NaN or infinities, a
+    wrong number of labels or names, or a cell that is not there.
+    """
+
+    _esm = module("product.js")
+    rows = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    inner = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    names = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    selected = traitlets.Tuple(traitlets.Int(), traitlets.Int()).tag(sync=True)
+
+    def __init__(
+        self,
+        A: Any,
+        B: Any,
+        *,
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        inner: Sequence[str] | None = None,
+        names: Sequence[str] = ("A", "B"),
+        transposed: bool = False,
+        selected: tuple[int, int] = (0, 0),
+    ):
+        names = _names(names, transposed)
+        self._A, self._B = _fitting(A, B, transposed)
+        of = f"{names[0]} {self._A.shape} @ {names[1]} {self._B.shape}"
+        labels = {
+            "rows": check_labels("rows", rows, len(self._A), of),
+            "columns": check_labels("columns", columns, self._B.shape[1], of),
+            "inner": check_labels("inner", inner, len(self._B), of),
+        }
+        words = _words(of, names[2], self.product, labels)
+        arrays = {"A": self._A, "B": self._B}
+        super().__init__(words, arrays, names=names, selected=selected, **labels)
+
+    @property
+    def product(self) -> np.ndarray:
+        """The result, computed in NumPy: (n, p)."""
+        return self._A @ self._B
+
+    @traitlets.validate("selected")
+    def _inside(self, proposal: Any) -> tuple[int, int]:
+        i, j = proposal["value"]
+        n, p = self.product.shape
+        if not (0 <= i < n and 0 <= j < p):
+            raise ValueError(f"selected is ({i}, {j}), but the product has shape ({n}, {p})")
+        return i, j
+
+    def picture(self) -> Picture:
+        """Draw A left of the product and B above it, with numbers where there is room."""
+        (n, m), p = self._A.shape, self._B.shape[1]
+        ratios = {"width_ratios": [m + 1, p + 1], "height_ratios": [m + 1, n + 1]}
+        size = min(9.6, 0.6 * (m + p) + 2.4), min(9.0, 0.34 * (m + n) + 2.2)
+        figure, axes = canvas(*size, rows=2, columns=2, gridspec_kw=ratios)
+        axes[0, 0].axis("off")
+        for ax, name, array, rows, columns in (
+            (axes[1, 0], self.names[0], self._A, self.rows, self.inner),
+            (axes[0, 1], self.names[1], self._B, self.inner, self.columns),
+            (axes[1, 1], self.names[2], self.product, self.rows, self.columns),
+        ):
+            draw_cells(ax, array, colour_limits(array), name, 2 * (m + p) / len(columns))
+            _draw_labels(ax, rows, columns)
+        return Picture(figure, self.words)
+
+
+def _draw_labels(ax: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
+    """Every label where there is room, else some of them."""
+    for axis, labels in ((ax.yaxis, rows), (ax.xaxis, columns)):
+        some = range(0, len(labels), -(-len(labels) // 24))
+        axis.set_ticks(some, plain(visible(labels[i], 16) for i in some), fontsize=8)
+    ax.tick_params(axis="x", rotation=40 * (max(map(len, columns)) > 2))
+
+
+def _names(names: Sequence[str], transposed: bool) -> list[str]:
+    if isinstance(names, str) or len(names) not in (2, 3):
+        raise ValueError(f"names is {names!r}, but must be those of A and B, and maybe the result")
+    first, second, *result = (visible(str(name)) for name in names)
+    second += "ᵀ" * transposed
+    return [first, second, *(result or [f"{first} @ {second}"])]
+
+
+def _fitting(A: Any, B: Any, transposed: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A and B as they are multiplied."""
+    A, B = _matrix("A", A), _matrix("B", B)
+    turned = B.T if transposed else B
+    if A.shape[1] != len(turned):
+        other = "leave out" if transposed else "add"
+        raise ValueError(
+            f"A has shape {A.shape} and B {B.shape}{', transposed' * transposed}, but A must have "
+            f"as many columns as {'B.T' if transposed else 'B'} has rows"
+            + f": {other} transposed=True?"
+            * (A.shape[1] == turned.shape[1])
+        )
+    return A, turned
+
+
+def _matrix(name: str, value: Any) -> np.ndarray:
+    array = check_array(name, value)
+    if array.ndim != 2 or max(array.shape) > SIDE:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but must be a matrix (two axes) of at most {SIDE} "
+            f"rows and columns; pass a part of it, such as {name}[:{SIDE}, :{SIDE}]"
+        )
+    return array
+
+
+def _words(of: str, result: str, product: np.ndarray, labels: dict[str, list[str]]) -> str:
+    i, j = np.unravel_index(product.round(6).argmax(), product.shape)
+    row, column = visible(labels["rows"][i]), visible(labels["columns"][j])
+    name = "" if "@" in result else f"{result} "
+    return (
+        f"MatrixProduct: {of} = {name}{product.shape}; largest: "
+        f'row "{row}", column "{column}" {number(product[i, j])}'
+    )

@@ -1,0 +1,213 @@
+// What all widgets share; Python puts this text in place of each widget's import line.
+export const FONT = "12px system-ui, sans-serif";
+const TOUCHED = new Set(["button", "canvas", "input", "select", "summary"]);
+
+/** An element with properties and children. Strings become text and never HTML. */
+export function h(tag, properties = {}, ...children) {
+  const element = document.createElement(tag);
+  // JupyterLab leaves the keys to an element that says so itself; its parents saying so is no use.
+  if (TOUCHED.has(tag)) element.setAttribute("data-lm-suppress-shortcuts", "true");
+  for (const [name, value] of Object.entries(properties)) {
+    if (name in element) element[name] = value;
+    else element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+/** A number with fixed decimals and no negative zero; × where there is none (NaN). */
+export function fmt(x, decimals = 4) {
+  if (!Number.isFinite(x)) return x < 0 ? "−∞" : x > 0 ? "∞" : "×";
+  const text = x.toFixed(decimals);
+  return Number(text) === 0 ? text.replace("-", "") : text;
+}
+
+/** A shown number that also holds all its digits. */
+export const exact = (x, decimals = 4) => h("data", { value: String(x) }, fmt(x, decimals));
+
+/** A token in one line, at most `limit` signs; only how it looks, the token stays as it is. */
+export function visible(token, limit = 24) {
+  const line = token.replaceAll("\n", "⏎").replaceAll("\t", "⇥");
+  const signs = [...line.replace(/[\p{Cc}\p{Bidi_C}]/gu, "·")];
+  return signs.length > limit ? signs.slice(0, limit - 1).join("") + "…" : signs.join("");
+}
+
+/** Python's `pack` undone: { shape, data, decimals }, as many decimals as are true. */
+export async function unpack({ shape, step, bytes }) {
+  const raw = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength).slice();
+  if (!step) return { shape, data: new Float32Array(raw.buffer), decimals: 4 };
+  const inflate = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const halves = new Uint8Array(await new Response(inflate).arrayBuffer());
+  const data = new Float32Array(halves.length / 2);
+  for (let i = 0; i < data.length; i++) {
+    const whole = ((halves[i] | (halves[data.length + i] << 8)) << 16) >> 16;
+    data[i] = whole === -32768 ? -Infinity : whole * step;
+  }
+  return { shape, data, decimals: Math.max(0, Math.floor(-Math.log10(step) + 1e-9)) };
+}
+
+/** Hand every array to `use(arrays)`: now, when Python changes them, when exact numbers arrive. */
+export async function arrays(model, use) {
+  const all = {};
+  const take = async () => {
+    for (const [name, packed] of Object.entries(model.get("arrays"))) {
+      all[name] = await unpack(packed);
+      if (packed.step) model.send({ exact: name });
+    }
+    use(all);
+  };
+  model.on("msg:custom", (message, buffers) => {
+    if (!message?.exact || !buffers?.length) return;
+    const { buffer, byteOffset = 0, byteLength } = buffers[0];
+    const data = new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength));
+    all[message.exact] = { ...all[message.exact], data, decimals: 4 };
+    use(all);
+  });
+  model.on("change:arrays", take);
+  await take();
+}
+
+/** The softmax of `n` numbers from `start`, written to `out`; a row of −∞ becomes zeros. */
+export function softmax(x, start, n, out, temperature = 1) {
+  let largest = -Infinity;
+  for (let i = start; i < start + n; i++) if (x[i] > largest) largest = x[i];
+  if (largest === -Infinity) return out.fill(0, start, start + n);
+  let total = 0;
+  for (let i = start; i < start + n; i++) {
+    total += out[i] = Math.exp((x[i] - largest) / temperature);
+  }
+  for (let i = start; i < start + n; i++) out[i] /= total;
+}
+
+/** What every widget stands in: its root, and `redraw`, which draws in the next frame, once. */
+export function frame(model, el, draw) {
+  const root = h("section", { className: "step" });
+  const name = () => root.setAttribute("aria-label", model.get("words"));
+  let waiting = 0;
+  const now = () => ((waiting = 0), root.isConnected && draw());
+  const redraw = () => void (waiting ||= requestAnimationFrame(now));
+  const later = () => [0, 100, 500].forEach((ms) => setTimeout(redraw, ms)); // a theme takes time
+  const sizes = new ResizeObserver(redraw);
+  const themes = new MutationObserver(later);
+  sizes.observe(root);
+  for (const page of [document.body, document.documentElement])
+    themes.observe(page, { attributes: true });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", later);
+  model.on("change:words", name);
+  name();
+  el.append(root);
+  return { root, redraw, close: () => (sizes.disconnect(), themes.disconnect()) };
+}
+
+/** A row of controls, or of whatever belongs together. */
+export const row = (...children) => h("div", { className: "row" }, ...children);
+/** The line that says in words what is selected; screen readers speak it. */
+export const readout = () => h("output", { className: "read", "aria-live": "polite" });
+/** A labelled slider; `log` gives each factor the same way, the right end may be `off`: null. */
+export function slider(label, { min, max, step, value, decimals = 2, log, off }, change) {
+  const [to, from] = log ? [Math.log10, (x) => 10 ** x] : [Number, Number];
+  const range = { type: "range", min: to(min), max: to(max), step };
+  const oninput = () => (show(read()), change(read()));
+  const input = h("input", { ...range, "aria-label": label, oninput });
+  const shown = h("span", { className: "value" });
+  const end = () => off && input.value === input.max;
+  const read = () => (end() ? null : Number(from(input.value).toPrecision(6)));
+  const show = (x) => {
+    shown.replaceChildren(x === null ? off : exact(x, decimals));
+    input.setAttribute("aria-valuetext", shown.textContent);
+  };
+  const set = (x) => ((input.value = to(x ?? max)), show(x)); // x may lie between two steps
+  set(value);
+  const element = h("label", {}, h("span", {}, label), input, shown);
+  return Object.assign(element, { className: "slider", set, input });
+}
+/** A labelled check box. */
+function toggle(label, checked, change) {
+  const input = h("input", { type: "checkbox", checked, onchange: () => change(input.checked) });
+  const set = (on) => (input.checked = on);
+  return Object.assign(h("label", { className: "toggle" }, input, label), { set, input });
+}
+/** A button. */
+export const button = (label, click) => h("button", { type: "button", onclick: click }, label);
+/** Set a trait, tell Python if it listens. */
+export function put(model, name, value) {
+  model.set(name, value);
+  model.save_changes();
+}
+/** A slider, or with `range` left out a check box, that holds a trait. */
+export function control(model, name, label, changed, range) {
+  const [value, set] = [model.get(name), (x) => put(model, name, x)];
+  const made = range ? slider(label, { ...range, value }, set) : toggle(label, value, set);
+  model.on(`change:${name}`, () => (made.set(model.get(name)), changed()));
+  return made;
+}
+
+const CIVIDIS = "00224e0031702a3f6d434e6c575d6d6a6c717d7c78918b78a59c74bbad6dd1bf61e9d34efee838";
+const STOPS = CIVIDIS.match(/../g).map((two) => parseInt(two, 16));
+const LUT = new Uint32Array(256); // 0xAABBGGRR, as ImageData keeps it
+for (let i = 0; i < 256; i++) {
+  const k = Math.min(11, Math.floor((i / 255) * 12));
+  const [from, to] = [STOPS.slice(3 * k), STOPS.slice(3 * k + 3)];
+  const [r, g, b] = [0, 1, 2].map((c) => Math.round(from[c] + (to[c] - from[c]) * (i / 21.25 - k)));
+  LUT[i] = (255 << 24) | (b << 16) | (g << 8) | r;
+}
+/** A menu that holds a trait: one of `values`, or the number of the option. */
+export function menu(model, name, options, changed, values = [...options.keys()]) {
+  const items = options.map((text) => h("option", {}, text));
+  const onchange = () => put(model, name, values[select.selectedIndex]);
+  const select = h("select", { "aria-label": name, onchange }, ...items);
+  const set = (value) => (select.selectedIndex = values.indexOf(value));
+  set(model.get(name));
+  model.on(`change:${name}`, () => (set(model.get(name)), changed()));
+  return h("label", {}, h("span", {}, name), select);
+}
+
+/** A canvas of so many CSS pixels, sharp on every screen; its context. */
+export function sheet(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  Object.assign(canvas, { width: width * ratio, height: height * ratio });
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  return context;
+}
+
+/** A matrix in colour, a pixel a cell; where pixels are too few, the largest of each block. */
+export function paint(canvas, { data, rows, columns, low, high }, most = [512, 512]) {
+  const block = [Math.ceil(rows / most[0]), Math.ceil(columns / most[1])];
+  const [height, width] = [Math.ceil(rows / block[0]), Math.ceil(columns / block[1])];
+  const few = height < rows || width < columns;
+  const values = few ? largest(data, rows, columns, block, height, width) : data;
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  const image = context.createImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const scale = 255 / (high - low || 1);
+  for (let i = 0; i < pixels.length; i++) {
+    const k = (values[i] - low) * scale;
+    pixels[i] = k >= 0 ? LUT[k > 255 ? 255 : k | 0] : values[i] === -Infinity ? 0 : LUT[0];
+  }
+  context.putImageData(image, 0, 0);
+}
+
+function largest(data, rows, columns, block, height, width) {
+  const out = new Float32Array(height * width).fill(-Infinity);
+  for (let i = 0; i < rows; i++) {
+    const start = Math.floor(i / block[0]) * width;
+    for (let j = 0; j < columns; j++) {
+      const k = start + Math.floor(j / block[1]);
+      if (data[i * columns + j] > out[k]) out[k] = data[i * columns + j];
+    }
+  }
+  return out;
+}
+
+/** The smallest and largest finite number; 0 belongs to it. */
+export function limits(data) {
+  let [low, high] = [0, 0];
+  for (const x of data) {
+    if (x < low && x !== -Infinity) low = x;
+    else if (x > high) high = x;
+  }
+  return { low, high };
+}

@@ -1,0 +1,150 @@
+"""What all widgets share: arrays in and out, tokens in one line, the size of the program."""
+
+import ast
+import base64
+import re
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from helpers import widgets
+from helpers.attention import softmax
+from helpers.widgets import base
+
+FOLDER = Path(base.__file__).parent
+SCRIPTS = sorted(FOLDER.glob("*.js"))
+
+
+def unpack(packed):
+    """`pack` undone, as the browser does it."""
+    if not packed["step"]:
+        return np.frombuffer(packed["bytes"], "<f4").reshape(packed["shape"])
+    halves = np.frombuffer(zlib.decompress(packed["bytes"]), np.uint8).reshape(2, -1)
+    whole = np.ascontiguousarray(halves.T).view("<i2").ravel()
+    x = np.where(whole == -32768, -np.inf, whole * packed["step"])
+    return x.reshape(packed["shape"])
+
+
+@given(hnp.arrays(float, hnp.array_shapes(min_dims=1, max_dims=4, max_side=8),
+                  elements=st.floats(-1000, 1000)))  # fmt: skip
+def test_small_arrays_are_kept_as_float32(array):
+    assert np.array_equal(unpack(base.pack(array)), array.astype("f4"))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1, 1000, 1e6])
+@pytest.mark.parametrize("masked", [False, True])
+def test_large_arrays_are_kept_to_half_a_step(scale, masked):
+    x = np.random.default_rng(3).normal(size=(3, 50, 51)) * scale
+    if masked:
+        x[:, ~np.tri(50, 51, dtype=bool)] = -np.inf
+    packed = base.pack(x)
+    assert packed["step"] >= 1e-4
+    back = unpack(packed)
+    assert np.array_equal(np.isneginf(back), np.isneginf(x))
+    finite = np.isfinite(x)
+    assert np.abs(back[finite] - x[finite]).max() <= packed["step"] * 0.5001
+    assert len(packed["bytes"]) < 1.2 * x.size
+
+
+def test_weights_of_64_tokens_and_12_heads_fit_in_100_kilobytes():
+    """In base64, with the widget's whole program and style; three decimals are true."""
+    heads = softmax(np.random.default_rng(0).normal(size=(12, 64, 64)))
+    widget = widgets.AttentionHeatmap(heads, [f"token{i}" for i in range(64)])
+    packed = widget.arrays["matrices"]
+    assert packed["step"] <= 4e-4
+    data = len(base64.b64encode(packed["bytes"]))
+    assert data + len(widget._esm.encode()) + len(widget._css.encode()) <= 100_000
+
+
+@pytest.mark.parametrize(
+    "value, masked, words",
+    [
+        ([[1.0, np.nan]], False, r"has nan at \(0, 1\)"),
+        ([[1.0, -np.inf]], False, r"has -inf at \(0, 1\)"),
+        ([[np.inf, 1.0]], True, r"has inf at \(0, 0\)"),
+        (np.zeros((0, 3)), False, r"\(0, 3\): there is nothing"),
+        (np.zeros((1025, 2)), False, r"\(1025, 2\).*at most 1,024 rows"),
+        (np.broadcast_to(0.0, (5, 1000, 1000)), False, "5,000,000 numbers.*at most 4,194,304"),
+    ],
+)
+def test_arrays_that_cannot_be_shown(value, masked, words):
+    with pytest.raises(ValueError, match=f"weights.*{words}"):
+        base.check_array("weights", value, masked=masked)
+
+
+def test_arrays_may_be_lists_or_tensors_that_learn():
+    tensor = torch.ones(2, 2, requires_grad=True)
+    assert np.array_equal(base.check_array("weights", tensor), np.ones((2, 2)))
+    assert base.check_array("scores", [[0, -np.inf]], masked=True)[0, 1] == -np.inf
+    with pytest.raises(TypeError, match="weights must be an array of numbers, not str"):
+        base.check_array("weights", "abc")
+
+
+def test_labels():
+    assert base.check_labels("tokens", None, 3, "x") == ["1", "2", "3"]
+    assert base.check_labels("tokens", (1, "b"), 2, "x") == ["1", "b"]
+    with pytest.raises(ValueError, match=r"tokens has 2 entries, but weights \(3, 3\) needs 3"):
+        base.check_labels("tokens", ["a", "b"], 3, "weights (3, 3)")
+    with pytest.raises(TypeError, match="tokens is the string 'abc'"):
+        base.check_labels("tokens", "abc", 3, "x")
+
+
+@pytest.mark.parametrize(
+    "token, seen",
+    [("a\nb\tc", "a⏎b⇥c"), ("x" * 200, "x" * 23 + "…"), ("a\x00\x1b[31m", "a··[31m"),
+     ("<b>", "<b>"), ("\u202eabc", "·abc"), ("שלום", "שלום")],
+)  # fmt: skip
+def test_tokens_are_shown_in_one_line(token, seen):
+    assert base.visible(token) == seen
+
+
+def test_a_module_holds_what_it_imports_once_and_exports_only_render():
+    """No name is declared twice at the top: that would be a SyntaxError in the browser."""
+    declared = r"^(?:async )?(?:const|let|var|class|function) (\w+)"
+    for script in SCRIPTS:
+        text = base.module(script.name)
+        assert not re.search(r"^\s*import\b", text, re.MULTILINE), script.name
+        names = re.findall(declared, text, re.MULTILINE)
+        assert len(names) == len(set(names)) > 0, (script.name, sorted(names))
+        exports = re.findall(r"^export .*$", text, re.MULTILINE)
+        assert exports in ([], ["export default { render };"]), script.name
+
+
+def test_no_script_reads_text_as_html_or_asks_the_network():
+    ways = (
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\(|new Function|fetch\(|XMLHttp"
+    )
+    for script in SCRIPTS:
+        assert not re.search(ways, script.read_text("utf-8")), script.name
+        for address in re.findall(r"https?://[^\s\"'`]+", script.read_text("utf-8")):
+            assert address == "http://www.w3.org/2000/svg", script.name
+
+
+def test_javascript_stays_readable():
+    """At most 1,200 lines in all, the page's host included, each at most 100 signs wide."""
+    host = Path(__file__).resolve().parents[1] / ".ci" / "site" / "host.js"
+    lines = [line for path in [*SCRIPTS, host] for line in path.read_text("utf-8").splitlines()]
+    assert len(lines) <= 1200
+    assert max(map(len, lines)) <= 100
+
+
+def test_every_widget_is_exported_and_importing_them_costs_no_torch():
+    code = "import sys, helpers.widgets; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
+    defined = set()
+    for path in FOLDER.glob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and [ast.unparse(b) for b in node.bases] == [
+                "Widget"
+            ]:
+                defined.add(node.name)
+    assert defined - {"Predict"} | {"predict"} == set(widgets.__all__)

@@ -1,0 +1,105 @@
+"""predict() in Python: which answers fit, words and picture without the answer, refusals."""
+
+import base64
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from helpers.widgets.predict import Predict, predict
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "right"),
+    [
+        ([1 / 3, 1 / 2, 2 / 3], 0.66664, 2),
+        ([0.3333, 0.5, 0.6667], np.float32(2) / 3, 2),
+        ([3, 9, 27], np.int64(9), 1),
+        ([3, 9, 27], np.array(9.0), 1),
+        ([3, 9, 27], torch.tensor([27]), 2),
+        (["rows", "columns", "both"], "columns", 1),
+        (["rows", "columns", "both"], np.str_("both"), 2),
+        ([True, False, "it depends"], np.bool_(False), 1),
+        ([True, False, "it depends"], 2 > 1, 0),
+        (["2", 1, True, 2.0], 1.0, 1),
+        ([-0.0, 1, 2, 3], 0, 0),
+    ],
+)
+def test_a_computed_answer_finds_its_choice(choices, answer, right):
+    shown = predict("Which?", choices, answer=answer)
+    assert (shown.right, shown.chosen) == (right, "")
+    assert isinstance(shown, Predict)
+
+
+@pytest.mark.parametrize(
+    ("choices", "answer", "count"),
+    [
+        ([1 / 3, 1 / 2, 2 / 3], 0.66655, "none"),
+        (["1", "2", "3"], 1, "none"),
+        ([1, 2, 3], "1", "none"),
+        ([1, 2, 3], True, "none"),
+        ([0, 1, 2], np.nan, "none"),
+        ([0.50001, 0.50004, 1], 0.5, "2"),
+        ([1, 1.0, 2], 1, "2"),
+        (["A", "B", "C"], "a", "none"),
+    ],
+)
+def test_an_answer_that_fits_none_or_several_is_refused(choices, answer, count):
+    with pytest.raises(ValueError, match=f"answer is .*exactly one.*it equals {count} of them"):
+        predict("Which?", choices, answer=answer)
+
+
+def test_the_refusal_names_answer_and_choices():
+    with pytest.raises(ValueError, match=r"answer is 7, but .* choices \['1', 2, 3\.5\]"):
+        predict("Which?", ["1", 2, 3.5], answer=np.int64(7))
+
+
+def test_words_hold_the_question_and_choices_and_not_the_answer():
+    shown = predict("How much\n   is it?", [1, 0.5, "none"], answer=0.5, reason="Half of it.")
+    assert repr(shown) == "Question: How much is it? Choices: A) 1 B) 0.5000 C) none"
+    assert shown.choices == ["1", "0.5000", "none"]
+
+
+def test_the_bundle_has_a_view_a_picture_and_its_words():
+    for question in ("Short?", "long " * 60 + "?", r"$\frac$ and $x$"):
+        choices = ["a", "b" * 200, "$y$", "two\nlines"]
+        shown = predict(question, choices, answer="a", reason="SECRET")
+        data, metadata = shown._repr_mimebundle_()
+        assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == shown.model_id
+        assert data["text/plain"] == metadata["image/png"]["alt"] == repr(shown)
+        assert "SECRET" not in repr(shown)
+        picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+        assert picture.width >= metadata["image/png"]["width"] > 200
+
+
+def test_the_picture_does_not_depend_on_the_answer():
+    pictures = [predict("Which?", ["a", "b", "c"], answer=a).picture().png for a in "abc"]
+    assert len(set(pictures)) == 1
+
+
+BAD = {
+    "two": (("Which?", [1, 2]), ValueError, "three or four"),
+    "five": (("Which?", [1, 2, 3, 4, 5]), ValueError, "three or four"),
+    "string": (("Which?", "abc"), ValueError, "choices is 'abc'"),
+    "alike": (("Which?", [1, 2.0, "2.0000"]), ValueError, "look alike"),
+    "empty": (("Which?", [1, 2, " "]), ValueError, "none may be empty"),
+    "no question": ((" ", [1, 2, 3]), ValueError, "none may be empty"),
+    "question": ((None, [1, 2, 3]), TypeError, "question is None"),
+    "list": (("Which?", [1, 2, [3]]), TypeError, r"a choice is \[3\], a list"),
+    "array": (("Which?", [1, np.zeros(2), 3]), TypeError, "a ndarray"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_with_a_reason(name):
+    arguments, error, message = BAD[name]
+    with pytest.raises(error, match=message):
+        predict(*arguments, answer=1)
+
+
+def test_an_answer_must_be_one_value():
+    with pytest.raises(TypeError, match=r"answer is \(6, 2\), a tuple"):
+        predict("Which shape?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=(6, 2))
+    assert predict("Which?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=str((6, 2))).right == 0
