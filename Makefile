@@ -20,7 +20,7 @@ export OMP_NUM_THREADS := 1
 export PYTHONUTF8 := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-notebooks notebooks format links clean
+.PHONY: help lab test test-notebooks notebooks site bench-widgets format links clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -30,7 +30,9 @@ $(READY): pyproject.toml .ci/install.py
 	$(BIN)/python .ci/install.py
 	@touch $@
 
+# JupyterLab runs saved widgets in trusted notebooks only; in others their pictures stand.
 lab: $(READY) ## open JupyterLab on notebook 00 (options for it: LAB="--no-browser")
+	@$(BIN)/python -m jupyter trust --log-level=ERROR notebooks/[0-9][0-9]_*.ipynb >/dev/null
 	$(BIN)/python -m jupyter lab notebooks/00_predict_the_next_word.ipynb --ServerApp.ip=127.0.0.1 $(LAB)
 
 test: $(READY) ## style, tests, and every cell of every notebook executed and compared
@@ -44,6 +46,12 @@ test-notebooks: $(READY) ## the notebooks alone
 notebooks: links ## execute all notebooks and write them in canonical form (one: NAME=05)
 	$(BIN)/python .ci/notebooks.py run $(NAME)
 
+site: $(READY) ## write the notebooks as web pages into site/, with live widgets, to read offline
+	$(BIN)/python .ci/site.py
+
+bench-widgets: $(READY) ## measure the widgets in a browser, beside ipywidgets.interact and BertViz
+	$(BIN)/python .ci/bench_widgets.py
+
 format: $(READY) ## fix and format code and notebooks
 	$(BIN)/python -m ruff check --fix
 	$(BIN)/python -m ruff format
@@ -51,6 +59,6 @@ format: $(READY) ## fix and format code and notebooks
 links: $(READY) ## write the repository's address into badges and setup cells (new: REPO=owner/name)
 	$(BIN)/python .ci/links.py $(REPO)
 
-clean: ## remove .venv and all caches
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
+clean: ## remove .venv, site/ and all caches
+	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -10,10 +10,12 @@ NAME is the beginning of a file name: `05`, or `05_softmax`.
 
 import argparse
 import itertools
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import jupytext
@@ -33,6 +35,9 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+MODEL = "IPY_MODEL_"  # before a model's id where another model's state refers to it
 SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 RANDOM = re.compile(r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*")  # what editors give a new cell
 
@@ -80,6 +85,105 @@ def name_cells(cells) -> None:
     chosen = [unique(name, taken) if name else "" for name in given]
     for cell, name in zip(cells, chosen, strict=True):
         cell["id"] = name or unique(derived_id(cell), taken)
+
+
+# ---------------------------------------------------------------- saved widgets
+
+
+def saved_models(notebook) -> dict:
+    """The state of the notebook's widgets, {model id: model}."""
+    return notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+
+
+def views(cells) -> Iterator[tuple[str, dict]]:
+    """Every output that shows a widget: its cell's id and its data."""
+    for cell in cells:
+        for output in cell.get("outputs", []):
+            if VIEW in output.get("data", {}):
+                yield cell.id, output.data
+
+
+def references(value, key: str = "") -> Iterator[tuple[str, str]]:
+    """The ids of the models that a state refers to, each with the key that it stands under."""
+    if isinstance(value, str) and value.startswith(MODEL):
+        yield key, value.removeprefix(MODEL)
+    elif isinstance(value, dict):
+        for name in sorted(value):
+            yield from references(value[name], name)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item, key)
+
+
+def renamed(value, names: dict[str, str]):
+    """A copy of a state in which every reference has the model's new id."""
+    if isinstance(value, str) and value.startswith(MODEL):
+        model = value.removeprefix(MODEL)
+        return MODEL + names.get(model, model)
+    if isinstance(value, dict):
+        return {key: renamed(item, names) for key, item in value.items()}
+    return [renamed(item, names) for item in value] if isinstance(value, list) else value
+
+
+def name_models(cells, models: dict) -> dict[str, str]:
+    """{id: readable id} for the models that are shown, and for those which they refer to."""
+    names, taken = {}, set()
+
+    def name(model: str, wanted: str) -> None:
+        if model in models and model not in names:
+            names[model] = unique(wanted, taken)
+            for key, other in references(models[model]["state"]):
+                name(other, f"{names[model]}-{key}")
+
+    for cell_id, data in views(cells):
+        name(data[VIEW]["model_id"], f"widget-{cell_id}")
+    return names
+
+
+def is_gap(state, path: list) -> bool:
+    """Whether the state has an empty place for a buffer; an update leaves old buffers behind."""
+    *parents, last = path
+    try:
+        for key in parents:
+            state = state[key]
+        return (state.get(last) if isinstance(state, dict) else state[last]) is None
+    except (KeyError, IndexError, TypeError):
+        return False
+
+
+def any_version(values: dict) -> dict:
+    """A later anywidget, too, may show what this one saved."""
+    return {key: "*" if key.endswith("_module_version") else value for key, value in values.items()}
+
+
+def clean_model(model: dict, names: dict[str, str]) -> dict:
+    """A model with its references renamed, without empty layout entries and old buffers."""
+    state = renamed(model["state"], names)
+    if model["model_name"] == "LayoutModel":
+        state = {key: value for key, value in state.items() if value is not None}
+    buffers = [buffer for buffer in model.get("buffers", []) if is_gap(state, buffer["path"])]
+    kept = {key: value for key, value in model.items() if key != "buffers"}
+    if model["model_module"] == "anywidget":
+        kept, state = any_version(kept), any_version(state)
+    buffers.sort(key=lambda buffer: json.dumps(buffer["path"]))
+    return kept | {"state": state} | ({"buffers": buffers} if buffers else {})
+
+
+def clean_widgets(notebook) -> dict:
+    """Give every widget a readable id; the metadata of those that are shown, {} without any.
+
+    A view whose widget was not saved goes: beside it stands a picture.
+    """
+    models = saved_models(notebook)
+    names = name_models(notebook.cells, models)
+    for _, data in views(notebook.cells):
+        if (model := data[VIEW]["model_id"]) in names:
+            data[VIEW]["model_id"] = names[model]
+        else:
+            del data[VIEW]
+    state = {name: clean_model(models[model], names) for model, name in names.items()}
+    saved = {"state": state, "version_major": 2, "version_minor": 0}
+    return {"widgets": {STATE: saved}} if state else {}
 
 
 # ---------------------------------------------------------------- canonical form
@@ -131,7 +235,8 @@ def canonical(notebook) -> str:
         cell["outputs"] = merge_streams(cell.outputs)
         for output in cell.outputs:
             clean_output(output, count)
-    notebook.update(metadata=METADATA, nbformat=4, nbformat_minor=5)
+    metadata = METADATA | clean_widgets(notebook)
+    notebook.update(metadata=metadata, nbformat=4, nbformat_minor=5)
     return nbformat.writes(notebook, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -206,7 +311,6 @@ def execute(path: Path, notebook):
         timeout=600,
         record_timing=False,
         extra_arguments=["--log-level=ERROR"],
-        store_widget_state=False,
         resources={"metadata": {"path": str(NOTEBOOKS)}},
     )
     try:
@@ -217,12 +321,17 @@ def execute(path: Path, notebook):
 
 def keep_uncompared(path: Path, notebook):
     """A cell that is not compared (a timing) keeps its saved output while its code is the same."""
-    saved = {cell.id: cell for cell in read(path).cells} if path.exists() else {}
+    if not path.exists():
+        return notebook
+    before = read(path)
+    saved = {cell.id: cell for cell in before.cells}
     for cell in notebook.cells:
         old = saved.get(cell.id, {})
         tagged = "nbval-ignore-output" in cell.metadata.get("tags", [])
         if tagged and old.get("source") == cell.source and old.get("outputs"):
             cell["outputs"] = old.outputs
+    models = saved_models(before) | saved_models(notebook)  # of the kept outputs too
+    notebook.metadata["widgets"] = {STATE: {"state": models}}
     return notebook
 
 

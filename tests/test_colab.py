@@ -1,7 +1,8 @@
 """Play Colab: one .ipynb alone in an empty folder, and an environment with its own NumPy and torch.
 
-The setup cell must install the helpers from the repository and leave everything else as it was.
-The repository is a commit of the present tree; git is told to read it instead of the address.
+The setup cell must install the helpers from the repository and leave everything else as it was,
+ipywidgets too, of which Colab ships version 7. The repository is a commit of the present tree;
+git is told to read it instead of the address.
 """
 
 import json
@@ -16,14 +17,16 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SHIPPED = ["torch", "matplotlib", "anywidget", "ipywidgets", "ipykernel", "nbclient", "pip"]
+SHIPPED = ["torch", "matplotlib", "anywidget<0.10", "ipywidgets<8", "ipykernel", "nbclient", "pip"]
 LESSONS = ["00_predict_the_next_word", "08_multi_head"]
 REPORT = """\
 import importlib.metadata, json, pathlib
 import helpers
 installed = importlib.metadata.distribution("attention-step-by-step")
+widgets = pathlib.Path(helpers.__file__).resolve().parent / "widgets"
 print(json.dumps({
     "helpers": str(pathlib.Path(helpers.__file__).resolve()),
+    "parts": sorted(path.name for path in widgets.iterdir() if path.suffix in (".js", ".css")),
     "source": json.loads(installed.read_text("direct_url.json")),
 }))
 """
@@ -34,6 +37,8 @@ import pathlib, sysconfig
 package = pathlib.Path(sysconfig.get_path("purelib")) / "google" / "colab"
 package.mkdir(parents=True)
 (package / "__init__.py").touch()
+output = "class _widgets: _installed_url = None\\nenable_custom_widget_manager = dict\\n"
+(package / "output.py").write_text(output)
 """
 
 
@@ -96,7 +101,7 @@ def colab(python, repository, ci, tmp_path_factory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("home")
     startup = folder / "ipython" / "profile_default" / "startup"
     startup.mkdir(parents=True)
-    (startup / "00-colab.py").write_text("import google.colab\n")
+    (startup / "00-colab.py").write_text("import google.colab.output\n")
     call(python, "-c", STAND_IN)
     return clean_environment(
         IPYTHONDIR=str(folder / "ipython"),
@@ -136,4 +141,6 @@ def test_notebook_alone_installs_the_helpers_and_nothing_else(
     commit = git(repository, "rev-parse", "HEAD").strip()
     assert report["source"]["vcs_info"]["commit_id"] == commit
     assert versions(python) == before
-    assert before["numpy"] != version("numpy")
+    assert before["numpy"] != version("numpy") and before["ipywidgets"].startswith("7.")
+    parts = [p.name for p in (ROOT / "helpers/widgets").iterdir() if p.suffix in (".js", ".css")]
+    assert report["parts"] == sorted(parts)

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import nbformat
+import nbformat.sign
 import pytest
 import yaml
 
@@ -80,7 +81,7 @@ def messy_cells():
 
 
 def messy():
-    """A notebook of such cells, with widget state and its writer's Python version."""
+    """A notebook of such cells, with the state of no widget and its writer's Python version."""
     state = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}}}
     info = {"language_info": {"name": "python", "version": "3.12.1"}, "kernelspec": {"name": "x"}}
     return nbformat.from_dict(
@@ -126,6 +127,126 @@ def test_canonical_text_is_stable(tool):
     once = tool.canonical(messy())
     assert tool.canonical(nbformat.reads(once, as_version=4)) == once
     assert once.endswith("}\n") and "é" in once and "  \\n" not in once
+
+
+# ---------------------------------------------------------------- saved widgets
+
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
+HEX = "0123456789abcdef0123456789abcdef"
+
+
+def model(module, name, state, paths=()):
+    """A widget model as nbclient saves it; the buffers are three bytes each."""
+    buffers = [{"data": "AAAA", "encoding": "base64", "path": list(path)} for path in paths]
+    kind = {"model_module": module, "model_name": name, "model_module_version": "~0.9.*"}
+    return kind | {"state": state} | ({"buffers": buffers} if buffers else {})
+
+
+def touchable(layout, **state):
+    """A model of anywidget, with a layout."""
+    kind = {"_esm": "export default {}", "_css": "", "_view_module_version": "~0.9.*"}
+    return kind | {"layout": f"IPY_MODEL_{layout}"} | state
+
+
+def saved_models():
+    """Two widgets, one of which holds the other, their layouts, and one that is not shown."""
+    layout = model("@jupyter-widgets/base", "LayoutModel", {"width": "9px", "height": None})
+    gaps = {"list": [1, None], "arrays": {"a": {"shape": [3]}}, "filled": 1}
+    paths = [["list", 1], ["arrays", "a", "bytes"], ["arrays", "gone", "bytes"], ["filled"]]
+    outer = touchable("l2", children=[f"IPY_MODEL_{HEX}"], text="IPY_MODEL_nobody")
+    return {
+        "l1": layout,
+        "l2": layout,
+        "unused": model("anywidget", "AnyModel", touchable("l1")),
+        HEX: model("anywidget", "AnyModel", touchable("l1", **gaps), paths),
+        "outer": model("anywidget", "AnyModel", outer),
+    }
+
+
+def shows(id):
+    """An output with a widget, its picture and its words."""
+    data = {VIEW: {"model_id": id, "version_major": 2, "version_minor": 1}}
+    data |= {"image/png": "abc=", "text/plain": "words"}
+    return {"output_type": "display_data", "data": data, "metadata": {"image/png": {"alt": "w"}}}
+
+
+def with_widgets():
+    """A notebook whose cells show the same widget, one that holds it, and one that is lost."""
+    cells = [
+        cell("code", "x", "a", {}, [shows("outer")]),
+        cell("code", "x", "see-it", {}, [shows(HEX), shows("lost"), shows("outer")]),
+    ]
+    saved = {STATE: {"state": saved_models(), "version_major": 2, "version_minor": 0}}
+    return {"cells": cells, "metadata": {"widgets": saved}, "nbformat": 4, "nbformat_minor": 5}
+
+
+@pytest.fixture
+def widgets(tool):
+    """That notebook in canonical form, as plain data."""
+    return json.loads(tool.canonical(with_widgets()))
+
+
+def test_widgets_are_named_after_their_cells(widgets):
+    saved = widgets["metadata"]["widgets"][STATE]
+    inner, outer = "widget-a-children", "widget-a"
+    assert set(saved["state"]) == {inner, outer, f"{inner}-layout", f"{outer}-layout"}
+    assert saved["version_major"] == 2
+    shown = [o["data"].get(VIEW, {}) for c in widgets["cells"] for o in c["outputs"]]
+    assert [view.get("model_id") for view in shown] == [outer, inner, None, outer]
+    assert saved["state"][outer]["state"]["children"] == [f"IPY_MODEL_{inner}"]
+    assert saved["state"][inner]["state"]["layout"] == f"IPY_MODEL_{inner}-layout"
+    assert HEX not in json.dumps(widgets) and "unused" not in saved["state"]
+
+
+def test_lost_widget_leaves_its_picture(widgets):
+    lost = widgets["cells"][1]["outputs"][1]
+    assert set(lost["data"]) == {"image/png", "text/plain"}
+
+
+def test_widget_keeps_its_program_and_those_buffers_that_have_a_place(widgets):
+    inner = widgets["metadata"]["widgets"][STATE]["state"]["widget-a-children"]
+    assert [b["path"] for b in inner["buffers"]] == [["arrays", "a", "bytes"], ["list", 1]]
+    assert inner["buffers"][0]["data"] == "AAAA"
+    assert inner["state"]["_esm"] == "export default {}"
+    assert inner["state"]["list"] == [1, None]
+
+
+def test_widget_asks_for_no_version_and_its_layout_says_what_it_sets(widgets):
+    state = widgets["metadata"]["widgets"][STATE]["state"]
+    versions = re.findall(r'_module_version": "([^"]*)"', json.dumps(state["widget-a"]))
+    assert versions == ["*", "*"]
+    assert state["widget-a-layout"]["state"] == {"width": "9px"}
+    assert state["widget-a-layout"]["model_module_version"] == "~0.9.*"
+
+
+def test_widget_ids_are_unique(tool):
+    """A second widget of `see-it` and the first of `see-it-2` would have the same name."""
+    notebook, models = with_widgets(), saved_models()
+    notebook["cells"] = [
+        cell("code", "x", "see-it", {}, [shows("outer"), shows("unused")]),
+        cell("code", "x", "see-it-2", {}, [shows(HEX)]),
+    ]
+    models["outer"] = models["unused"]
+    notebook["metadata"]["widgets"][STATE]["state"] = models
+    made = json.loads(tool.canonical(notebook))
+    ids = [o["data"][VIEW]["model_id"] for c in made["cells"] for o in c["outputs"]]
+    assert len(set(ids)) == 3 <= len(made["metadata"]["widgets"][STATE]["state"])
+
+
+def test_canonical_text_with_widgets_is_stable(tool):
+    once = tool.canonical(with_widgets())
+    assert tool.canonical(nbformat.reads(once, as_version=4)) == once
+
+
+def test_without_shown_widgets_there_is_no_state(tool):
+    notebook = with_widgets()
+    for code in notebook["cells"]:
+        code["outputs"] = []
+    assert "widgets" not in json.loads(tool.canonical(notebook))["metadata"]
+
+
+# ---------------------------------------------------------------- commands
 
 
 SCRIPT = """\
@@ -186,6 +307,46 @@ def test_uncompared_cell_keeps_its_output_until_it_changes(tool, folder, capsys,
         assert command(tool, capsys, monkeypatch, "save", "98_trial", script)[0] == 0
         kept.append(tool.read(path).cells[0].outputs)
     assert kept[0] == kept[1] != kept[2]
+
+
+TOUCH = """\
+# %% define
+import anywidget
+import traitlets
+
+
+class Touch(anywidget.AnyWidget):
+    _esm = "export default { render() {} }"
+    raw = traitlets.Bytes(b"abc").tag(sync=True)
+    data = traitlets.Dict().tag(sync=True)
+
+    def __repr__(self):
+        return "words"
+
+
+Touch()
+
+# %% touch
+Touch(data={"a": {"bytes": b"\\x00\\xff"}, "list": [1, b"xyz"]})
+
+# %% clock tags=["nbval-ignore-output"]
+Touch()
+"""
+
+
+def test_saved_widgets_are_the_same_at_every_run(tool, folder, capsys, monkeypatch):
+    """Also that of a cell which keeps its output."""
+    script, path = folder / "script.py", folder / "98_trial.ipynb"
+    script.write_text(TOUCH, encoding="utf-8")
+    assert command(tool, capsys, monkeypatch, "save", "98_trial", script)[0] == 0
+    saved = path.read_bytes()
+    assert command(tool, capsys, monkeypatch, "run", "98")[0] == 0
+    assert path.read_bytes() == saved
+    state = tool.saved_models(tool.read(path))
+    shown = {f"widget-{name}" for name in ("define", "touch", "clock")}
+    assert set(state) == shown | {f"{name}-layout" for name in shown}
+    buffers = {".".join(map(str, b.path)): b.data for b in state["widget-touch"].buffers}
+    assert buffers == {"data.a.bytes": "AP8=", "data.list.1": "eHl6", "raw": "YWJj"}
 
 
 def test_failing_cell_is_named_and_leaves_the_file(tool, folder, capsys, monkeypatch):
@@ -282,6 +443,7 @@ def test_conda_environment_is_in_step(project):
     wanted = bounds(wanted + project["project"]["optional-dependencies"]["lab"])
     wanted["python"] = project["project"]["requires-python"].removeprefix(">=")
     wanted["pytorch"] = wanted.pop("torch")
+    wanted["playwright-python"] = wanted.pop("playwright")
     conda = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
     *packages, last = conda["dependencies"]
     assert bounds(packages) == wanted | {"pip": ""}
@@ -304,7 +466,9 @@ def test_make_lists_every_target():
 
 def test_ci_runs_the_command_of_the_readme():
     script = ROOT / ".ci" / "run"
-    assert script.read_text(encoding="utf-8").splitlines()[-1] == "make test"
+    *before, last = script.read_text(encoding="utf-8").splitlines()
+    assert last == "make test"
+    assert any(line.startswith("export REQUIRE_BROWSER=1") for line in before)
     assert os.name == "nt" or os.access(script, os.X_OK)
     assert re.search(r"\bmake test\b", (ROOT / "README.md").read_text(encoding="utf-8"))
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
@@ -330,3 +494,29 @@ def test_wheel_folder_is_found_among_the_places(ci, tmp_path, monkeypatch, varia
 def test_first_notebook_of_make_lab_exists():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert (ROOT / re.search(r"jupyter lab (\S+)", makefile)[1]).is_file()
+
+
+def test_make_lab_trusts_the_notebooks_first(tmp_path):
+    """Else JupyterLab shows pictures instead of the saved widgets."""
+    lines = subprocess.check_output(["make", "-n", "lab"], cwd=ROOT, text=True).splitlines()
+    trust, lab = lines[-2:]
+    assert "jupyter trust" in trust and "jupyter lab" in lab
+    environment = os.environ | {"JUPYTER_DATA_DIR": str(tmp_path)}
+    done = subprocess.run(trust, shell=True, cwd=ROOT, env=environment, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    notary = nbformat.sign.NotebookNotary(data_dir=str(tmp_path))
+    assert all(notary.check_signature(nbformat.read(path, as_version=4)) for path in NOTEBOOKS)
+    notary.store.close()
+
+
+def test_make_runs_scripts_that_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    scripts = re.findall(r"\$\(BIN\)/python (\.ci/\w+\.py)", makefile)
+    assert len(scripts) >= 5
+    assert all((ROOT / script).is_file() for script in scripts)
+
+
+def test_make_site_is_ignored_by_git_but_its_parts_are_not():
+    """`site/` without the slash before it would hide `.ci/site/` as well."""
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    assert "/site/" in ignored and "site/" not in ignored

@@ -1,0 +1,315 @@
+"""The pages of `make site`: whole, self-contained, safe; what the browser does is tested there."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+VOID = {"meta", "img", "br", "hr", "link", "input", "mspace"}
+HOSTILE = """</script><!--<script>'"&<img src=x onerror="alert(1)">"""
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def site(ci):
+    """`.ci/site.py`."""
+    return ci("site")
+
+
+class Reader(HTMLParser):
+    """A page as read: its tags with attributes, its prose, the text of its scripts and styles."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.tags, self.open, self.prose, self.raw = [], [], "", {}
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"line {self.getpos()[0]}"
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] in ("script", "style"):
+            self.raw.setdefault(self.open[-1], []).append(data)
+        elif not {"pre", "code"} & set(self.open):
+            self.prose += data
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+    def ids(self):
+        return [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+
+
+@pytest.fixture(scope="module")
+def pages(site):
+    """Every page of the site as read, {file name: Reader}."""
+    made = {f"{path.stem}.html": site.notebook_page(path) for path in NOTEBOOKS}
+    made["index.html"] = site.index_page()
+    return {name: Reader(text) for name, text in made.items()}
+
+
+# ---------------------------------------------------------------- every page
+
+
+@pytest.fixture(params=[*(f"{path.stem}.html" for path in NOTEBOOKS), "index.html"])
+def page(request, pages):
+    """One page after the other."""
+    return pages[request.param]
+
+
+def test_page_is_whole(page):
+    assert page.open == []
+    assert page.all("html") == [{"lang": "en"}]
+    assert {"charset": "utf-8"} in page.all("meta")
+    assert any(m.get("name") == "viewport" for m in page.all("meta"))
+    assert len(page.ids()) == len(set(page.ids()))
+    assert len(page.all("h1")) == len(page.all("title")) == len(page.all("main")) == 1
+
+
+def test_page_needs_nothing_from_outside(page):
+    """No tag loads anything, and the policy would not let it."""
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "iframe", "object", "embed", "base"), tag
+        assert attributes.get("src", "data:").startswith("data:"), attributes
+        assert not any(name.startswith("on") for name in attributes), attributes
+    (style,) = page.raw["style"]
+    assert not re.search(r"url\(|@import", style)
+    (policy,) = (m["content"] for m in page.all("meta") if "http-equiv" in m)
+    assert policy.startswith("default-src 'none';") and "http" not in policy
+    digest = hashlib.sha256(page.raw["script"][-1].encode()).digest()
+    assert f"script-src 'sha256-{base64.b64encode(digest).decode()}' blob:" in policy
+
+
+def test_pictures_have_words(page):
+    for image in page.all("img"):
+        assert len(image["alt"].split()) >= 3
+
+
+def test_links_lead_somewhere(page, pages):
+    """To a place on this page, to another page and its place, or to an address."""
+    for target in (a["href"] for a in page.all("a")):
+        name, _, anchor = target.partition("#")
+        if not target.startswith("https://"):
+            there = pages[name] if name else page
+            assert not anchor or anchor in there.ids(), target
+
+
+def test_no_formula_is_left(page):
+    assert "$" not in page.prose
+    assert not re.search(r"\\[a-zA-Z]", page.prose)
+
+
+# ---------------------------------------------------------------- the pages of notebooks
+
+
+@each_notebook
+def test_page_shows_the_whole_notebook(site, pages, path):
+    notebook, page = nbformat.read(path, as_version=4), pages[f"{path.stem}.html"]
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [d["data-cell"] for d in page.all("div") if "data-cell" in d] == [c.id for c in code]
+    shown = [o for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
+    assert [i["alt"] for i in page.all("img")] == [o.metadata["image/png"]["alt"] for o in shown]
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    formulas = [block or inline for _, block, inline in site.FORMULA.findall(text)]
+    assert [m["alttext"] for m in page.all("math")] == [tex.strip() for tex in formulas if tex]
+
+
+def test_index_lists_the_notebooks_with_their_promises(pages):
+    index = pages["index.html"]
+    prose = " ".join(index.prose.split())
+    for path in NOTEBOOKS:
+        title, promise = nbformat.read(path, as_version=4).cells[0].source.split("\n\n")[:2]
+        assert {"href": f"{path.stem}.html"} in index.all("a")
+        assert title.removeprefix("# ") in prose
+        assert " ".join(promise.split("$")[0].split()) in prose
+    assert "sources" in index.ids()
+
+
+def test_pages_are_chained(pages):
+    names = [f"{path.stem}.html" for path in NOTEBOOKS]
+    for i, name in enumerate(names):
+        (head,) = (k for k, (tag, _) in enumerate(pages[name].tags) if tag == "header")
+        links = [a["href"] for tag, a in pages[name].tags[head + 1 : head + 4] if tag == "a"]
+        assert links == [*names[:i][-1:], "index.html", *names[i + 1 :][:1]]
+
+
+# ---------------------------------------------------------------- widgets
+
+
+def trial(models: dict, outputs: list) -> dict:
+    """A notebook with saved widgets, as plain data."""
+    cells = [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# 98 · T\n\nYou will."},
+        {"cell_type": "code", "id": "b", "metadata": {}, "source": "x", "execution_count": 1},
+    ]
+    cells[1]["outputs"] = outputs
+    state = {"state": models, "version_major": 2, "version_minor": 0}
+    metadata = {"widgets": {"application/vnd.jupyter.widget-state+json": state}}
+    return {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+
+
+def view(model: str) -> dict:
+    """An output that shows a widget and its picture."""
+    data = {
+        "application/vnd.jupyter.widget-view+json": {"model_id": model, "version_major": 2},
+        "image/png": "aGVsbG8=",
+        "text/plain": "words",
+    }
+    told = {"image/png": {"alt": HOSTILE, "width": 300}}
+    return {"output_type": "display_data", "data": data, "metadata": told}
+
+
+MODELS = {
+    "widget-b": {
+        "buffers": [{"data": "AAAA", "encoding": "base64", "path": ["arrays", "weights", "bytes"]}],
+        "model_module": "anywidget",
+        "state": {"_esm": f"// {HOSTILE}", "_css": "", "arrays": {"weights": {}}},
+    },
+    "widget-b-layout": {"model_module": "@jupyter-widgets/base", "state": {}},
+}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """The file of a notebook with one saved widget, and one whose state is missing."""
+    path = tmp_path / "98_trial.ipynb"
+    path.write_text(json.dumps(trial(MODELS, [view("widget-b"), view("lost")])), encoding="utf-8")
+    return path
+
+
+def test_saved_widget_comes_with_its_picture_and_state(site, saved):
+    page = Reader(site.notebook_page(saved))
+    assert page.all("figure") == [{"data-model": "widget-b"}]
+    assert [i["alt"] for i in page.all("img")] == [HOSTILE, HOSTILE]
+    state, host = page.raw["script"]
+    assert json.loads(state) == {"widget-b": MODELS["widget-b"]}
+    assert host == (ROOT / ".ci/site/host.js").read_text(encoding="utf-8")
+
+
+def test_hostile_tokens_stay_data(site, saved):
+    """They end no element and open none: the page has the tags of a harmless one."""
+    page = site.notebook_page(saved)
+    saved.write_text(saved.read_text("utf-8").replace("onerror", ""), encoding="utf-8")
+    tags = [tag for tag, _ in Reader(page).tags]
+    assert tags == [tag for tag, _ in Reader(site.notebook_page(saved)).tags]
+    assert tags.count("script") == 2 and tags.count("img") == 2
+    state = page[page.index('id="widgets">') + 13 :].partition("</script>")[0]
+    assert "<" not in state and "alert(1)" in state
+
+
+def test_host_is_short_and_fetches_nothing():
+    host = (ROOT / ".ci/site/host.js").read_text(encoding="utf-8")
+    assert len(host.splitlines()) <= 45
+    assert not re.search(r"fetch|XMLHttp|https?:|require|innerHTML|eval", host)
+
+
+def test_page_is_the_same_every_time(saved):
+    """Also with another order of hashes."""
+    code = "import runpy, sys, pathlib; site = runpy.run_path('.ci/site.py')\n"
+    code += "print(ascii(site['notebook_page'](pathlib.Path(sys.argv[1]))))"
+    call = [sys.executable, "-c", code, str(saved)]
+    runs = [
+        subprocess.check_output(call, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": seed})
+        for seed in "12"
+    ]
+    assert runs[0] == runs[1] and len(runs[0]) > 5000
+
+
+def test_build_writes_pages_and_removes_old_ones(site, saved, tmp_path, capsys):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "97_gone.html").touch()
+    site.build(saved.parent, folder)
+    assert {path.name for path in folder.iterdir()} == {"98_trial.html", "index.html"}
+    assert (folder / "98_trial.html").read_text("utf-8") == site.notebook_page(saved)
+
+
+# ---------------------------------------------------------------- Markdown and formulas
+
+
+@pytest.mark.parametrize(
+    ("target", "place"),
+    [
+        ("05_softmax.ipynb", "05_softmax.html"),
+        ("notebooks/05_softmax.ipynb#By-hand", "05_softmax.html#by-hand"),
+        ("../README.md#sources", "index.html#sources"),
+        ("#sources", "#sources"),
+        ("https://example.org/a.ipynb", "https://example.org/a.ipynb"),
+    ],
+)
+def test_links_are_those_of_the_site(site, target, place):
+    assert site.link(target) == place
+
+
+def test_other_files_are_in_the_repository(site):
+    assert site.link("LICENSE") == f"{site.repository()}/blob/main/LICENSE"
+
+
+def test_markdown_keeps_signs_apart(site):
+    """A bar or a star in a formula is no table and no emphasis; a dollar in code is no formula."""
+    text = "| a | b |\n|---|---|\n| $|x|*y$ | `$z$` *w* |\n\n[![Open](https://a.example/b.svg)](https://c)"
+    made = site.Page().read(text)
+    page = Reader(made)
+    assert [m["alttext"] for m in page.all("math")] == ["|x|*y"]
+    assert "<code>$z$</code> <em>w</em>" in made and len(page.all("td")) == 2
+    assert '<a href="https://c">Open</a>' in made and not page.all("img")
+
+
+def test_equal_headings_get_different_ids(site):
+    page = site.Page()
+    page.read("## By hand\n\n## By hand\n\n### One *more*, $x$")
+    assert dict(page.ids) == {"by-hand": 2, "one-more-": 1}
+    assert list(page.rooms) == ["by-hand", "by-hand-1"]
+
+
+def bare(mathml: str) -> str:
+    """MathML without its frame and the attributes that only say what a sign is."""
+    inner = re.fullmatch(r"<math [^>]*>(?:<mrow>)?(.*?)(?:</mrow>)?</math>", mathml)[1]
+    return re.sub(r' (stretchy|fence|form)="\w+"', "", inner)
+
+
+@pytest.mark.parametrize(
+    ("tex", "wanted"),
+    [
+        (r"a \sin b", '<mi>a</mi><mo lspace="0.167em" rspace="0.167em">sin</mo><mi>b</mi>'),
+        (r"\log(x)", '<mo lspace="0" rspace="0">log</mo><mo>(</mo><mi>x</mi><mo>)</mo>'),
+        (r"-\infty", "<mo>−</mo><mi>∞</mi>"),
+        (r"a \cdot b", "<mi>a</mi><mo>·</mo><mi>b</mi>"),
+        (r"d/2", '<mi>d</mi><mo lspace="0" rspace="0">/</mo><mn>2</mn>'),
+        (r"\textit{word}", '<mtext mathvariant="italic" style="font-style: italic">word</mtext>'),
+    ],
+)
+def test_formulas_are_spaced_as_in_tex(site, tex, wanted):
+    assert bare(site.mathml(tex)) == wanted
+
+
+def test_softmax_stands_at_its_bracket_and_max_above_its_index(site):
+    softmax = site.mathml(r"\operatorname{softmax}\!\left(\frac{Q}{d}\right) V")
+    assert '<mo lspace="0" rspace="0">softmax</mo>' in softmax and "<mfrac>" in softmax
+    largest = '<munder><mo lspace="0" rspace="0.167em">max</mo><mi>j</mi></munder>'
+    assert largest in site.mathml(r"m = \max_j x_j", block=True)
+    assert "munder" not in site.mathml(r"m = \max_j x_j")
+
+
+def test_unknown_formula_is_named(site):
+    with pytest.raises(ValueError, match=r"\\nonsense is not known"):
+        site.mathml(r"a + \nonsense")
