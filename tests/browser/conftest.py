@@ -1,0 +1,78 @@
+"""Fixtures: the browser, JupyterLab in it, pages without JupyterLab, and axe.
+
+Without a browser these tests skip; with REQUIRE_BROWSER=1 in the environment they fail instead.
+"""
+
+import os
+
+import pytest
+
+from browser.axe import fetch, violations
+from browser.harness import Lab, Missing, Offline, Server, launch
+
+
+def without(reason: str):
+    """Skip, or fail where a browser is required."""
+    (pytest.fail if os.environ.get("REQUIRE_BROWSER") == "1" else pytest.skip)(reason)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory):
+    """One JupyterLab server for all tests (of one worker)."""
+    running = Server(tmp_path_factory.mktemp("jupyterlab"))
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="package")
+def browser():
+    """The installed Chromium; ends with this folder's last test, and its event loop with it."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        without("Playwright is missing: `pip install playwright`")
+    with sync_playwright() as playwright:
+        try:
+            started = launch(playwright)
+        except Missing as missing:
+            without(str(missing))
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="package")
+def lab(browser, server):
+    """JupyterLab in a page: `lab.run(*sources)`, `lab.theme("dark")`."""
+    return Lab(browser, server)
+
+
+@pytest.fixture(autouse=True)
+def no_uncaught_error(request):
+    """No test leaves an uncaught error in JupyterLab's page."""
+    yield
+    if "lab" in request.fixturenames:
+        lab = request.getfixturevalue("lab")
+        errors, lab.errors = lab.errors, []
+        assert not errors, "\n".join(errors)
+
+
+@pytest.fixture
+def page_of(browser, tmp_path, ci):
+    """`page_of(notebook)`, `page_of(*widgets)`: a page from file://, the network cut.
+
+    The test fails if the page asks the network for anything or reports an error.
+    """
+    pages = Offline(browser, tmp_path, ci("site").notebook_page)
+    yield pages
+    pages.context.close()
+    assert not pages.faults, "\n".join(pages.faults)
+
+
+@pytest.fixture(scope="session")
+def axe(pytestconfig):
+    """`axe(root)`: what axe-core finds wrong in a widget, one readable string per violation."""
+    try:
+        source = fetch(pytestconfig.cache.mkdir("axe-core"))
+    except Missing as missing:
+        without(str(missing))
+    return lambda root: violations(root, source)

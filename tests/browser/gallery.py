@@ -1,0 +1,39 @@
+"""Every widget as a reader meets it: name → the expression that makes it.
+
+TOKENS and SETUP come before it; a test may set other tokens.
+"""
+
+TOKENS = 'tokens = "your journey starts with one step".split()'
+SETUP = """
+import numpy as np
+from helpers.attention import softmax
+from helpers.widgets import *
+rng = np.random.default_rng(0)
+T = len(tokens)
+scores = rng.normal(size=(2, 3, T, T)) * 2
+weights = softmax(scores)
+X, Y = rng.normal(size=(2, T, 4))
+
+def step(written):
+    return scores[0, 0, len(written) % T]
+""".strip()
+
+GALLERY = {
+    "heatmap": "AttentionHeatmap(weights[0, 0], tokens)",
+    "heatmap of scores": (
+        "AttentionHeatmap(scores=scores, tokens=tokens, d_k=4, view='all layers', causal=True)"
+    ),
+    "heatmap across": "AttentionHeatmap(weights[0, :, :2], tokens[:2], key_tokens=tokens)",
+    "product": (
+        "MatrixProduct(X, Y, rows=tokens, columns=tokens, names=('Q', 'K'), transposed=True)"
+    ),
+    "softmax": "SoftmaxLab(scores[0, 0, 0], tokens, d_k=4)",
+    "positions": "PositionExplorer(16, 40)",
+    "dropout": "DropoutLab(weights[0, 0], tokens)",
+    "norm": "NormLab(X, Y, tokens=tokens)",
+    "next token": "NextToken(step, tokens, tokens[:2])",
+    "question": (
+        "predict(f'Which token stands before {tokens[1]}?', tokens[:4], answer=tokens[0], "
+        "reason=f'After it stands {tokens[1]}.')"
+    ),
+}

@@ -1,0 +1,373 @@
+"""A browser, a real JupyterLab, notebooks in it, and what tests read from and do to a widget.
+
+Tests take these as fixtures (`browser`, `lab`, `page_of`, `axe`; see conftest.py); the benchmark
+uses the classes. A notebook is given as the sources of its cells:
+
+    notebook = lab.run("from helpers.widgets import SoftmaxLab", "SoftmaxLab([2, 1], ['a', 'b'])")
+    root = notebook.widget(1)                 # the element .step in the output of cell 1
+    numbers(root), notebook.value("6 * 7")    # what is shown; what the kernel says
+"""
+
+import base64
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import numpy as np
+from ipywidgets.embed import dependency_state
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[2]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+WIDGET = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
+SETTINGS = {
+    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
+    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/apputils-extension/themes": {"theme": THEMES["light"]},
+    "@jupyter-widgets/jupyterlab-manager/plugin": {"saveState": True},
+}
+
+
+class Missing(Exception):
+    """Something the tests need is not installed; the message says how to get it."""
+
+
+# ---------------------------------------------------------------- browser and server
+
+
+def launch(playwright, *flags: str):
+    """Start the Chromium or Chrome that is installed, without a window."""
+    if found := next(filter(None, map(shutil.which, BROWSERS)), None):
+        return playwright.chromium.launch(executable_path=found, args=[*FLAGS, *flags])
+    try:
+        return playwright.chromium.launch(channel="chrome", args=[*FLAGS, *flags])
+    except Exception:
+        raise Missing("no Chromium or Chrome found: `apt-get install chromium`") from None
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """JupyterLab on a free port, with its files, settings and kernels in one folder of its own."""
+
+    token = "browser-tests"
+
+    def __init__(self, folder: Path):
+        self.folder, self.files = folder, folder / "files"
+        self.files.mkdir(parents=True)
+        self.port = free_port()
+        self.write_settings()
+        self.log = (folder / "log").open("w")
+        self.process = subprocess.Popen(
+            self.command(), env=self.environment(), stdout=self.log, stderr=subprocess.STDOUT
+        )
+        self.wait()
+
+    def command(self) -> list[str]:
+        return [
+            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+            *(f"--ServerApp.root_dir={self.files}", f"--ServerApp.port={self.port}"),
+            *("--ServerApp.ip=127.0.0.1", f"--IdentityProvider.token={self.token}"),
+            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+            "--LabApp.expose_app_in_browser=True",
+        ]
+
+    def environment(self) -> dict[str, str]:
+        names = ["IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"]
+        names += ["JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR"]
+        own = {name: str(self.folder / name.lower()) for name in names}
+        return os.environ | own | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+    def write_settings(self) -> None:
+        for name, settings in SETTINGS.items():
+            path = self.folder / f"jupyterlab_settings_dir/{name}.jupyterlab-settings"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(settings))
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{path}?token={self.token}"
+
+    def wait(self, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            try:
+                return urllib.request.urlopen(self.url("api"), timeout=5).close()
+            except OSError:
+                time.sleep(0.1)
+        self.stop()
+        raise RuntimeError(f"JupyterLab did not start:\n{(self.folder / 'log').read_text()}")
+
+    def stop(self) -> None:
+        """End the server, which ends its kernels."""
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self.log.close()
+
+
+# ---------------------------------------------------------------- JupyterLab
+
+# ipywidgets may look for a model before it has read the saved ones, and gives up (its issue 3823).
+LOST = "Error displaying widget: model not found"
+OPEN = """async path => {
+  const { commands } = window.jupyterapp;
+  const panel = await commands.execute("docmanager:open", { path });
+  await panel.context.ready;
+  await panel.revealed;
+  await panel.sessionContext.ready;
+  window.panel = panel;
+}"""
+CLOSE = """async () => {
+  const panel = window.panel;
+  if (!panel) return;
+  await panel.sessionContext.shutdown();
+  panel.dispose();
+  delete window.panel;
+}"""
+OUTPUTS = """[...window.panel.content.model.cells]
+  .flatMap((cell) => cell.type === "code" ? cell.outputs.toJSON() : [])"""
+RUN = f"""async () => {{
+  await window.jupyterapp.commands.execute("notebook:run-all-cells");
+  return {OUTPUTS}.filter((o) => o.output_type === "error" || o.name === "stderr")
+    .map((o) => o.text ?? `${{o.ename}}: ${{o.evalue}}`);
+}}"""
+RENDERED = f"""async () => {{
+  const views = {OUTPUTS}.filter((o) => o.data?.["{WIDGET}"]).length;
+  const drawn = () => document.querySelectorAll(".jp-Notebook .jp-OutputArea-output .step").length;
+  const failed = () => document.querySelector(".jp-Notebook").textContent.includes("{LOST}");
+  const end = performance.now() + 20_000;
+  while (drawn() < views && !failed() && performance.now() < end)
+    await new Promise(requestAnimationFrame);
+  return drawn() >= views;
+}}"""
+VALUE = """async code => {
+  const kernel = window.panel.sessionContext.session.kernel;
+  const request = { code: "", user_expressions: { value: code }, store_history: false };
+  const answer = await kernel.requestExecute(request).done;
+  return answer.content.user_expressions.value;
+}"""
+SAVE = "() => window.panel.context.save()"
+THEME = """async theme => {
+  await window.jupyterapp.commands.execute("apputils:change-theme", { theme });
+}"""
+
+
+class Lab:
+    """One JupyterLab in one page; it shows one notebook at a time."""
+
+    def __init__(self, browser, server: Server):
+        self.server, self.count = server, 0
+        self.page = browser.new_context(viewport={"width": 1000, "height": 1000}).new_page()
+        self.errors: list[str] = []
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto(server.url("doc"), wait_until="domcontentloaded")
+        self.page.wait_for_function("window.jupyterapp?.restored.then(() => true)", timeout=90_000)
+
+    def open(self, notebook) -> "Notebook":
+        """Show a notebook (nbformat) as it is, without running it, and close the one before."""
+        for _ in range(2):
+            opened = self.show(notebook)
+            if not self.page.get_by_text(LOST).count():
+                break
+        opened.rendered()
+        return opened
+
+    def show(self, notebook) -> "Notebook":
+        self.count += 1
+        path = self.server.files / f"test_{self.count}.ipynb"
+        nbformat.write(notebook, path)
+        self.page.evaluate(CLOSE)
+        self.page.evaluate(OPEN, path.name)
+        self.page.evaluate(RENDERED)
+        return Notebook(self.page, path)
+
+    def run(self, *sources: str) -> "Notebook":
+        """Open a notebook of these code cells, run all, wait until its widgets stand there."""
+        opened = self.open(notebook_of(*sources))
+        complaints = self.page.evaluate(RUN)
+        assert not complaints, "\n".join(complaints)
+        opened.rendered()
+        return opened
+
+    def theme(self, name: str) -> None:
+        """Switch to "light" or "dark"."""
+        self.page.evaluate(THEME, THEMES[name])
+        is_it = "light => document.body.dataset.jpThemeLight === light"
+        self.page.wait_for_function(is_it, arg=str(name == "light").lower())
+
+
+class Notebook:
+    """A notebook that is open in JupyterLab."""
+
+    def __init__(self, page, path: Path):
+        self.page, self.path = page, path
+
+    def rendered(self) -> None:
+        """Wait until every widget in it is drawn."""
+        others = self.page.locator(".jp-OutputArea-output:not(:has(.step))")
+        assert self.page.evaluate(RENDERED), f"widgets not drawn: {others.all_inner_texts()}"
+        frames(self.page)
+
+    def widget(self, cell: int):
+        """The root of the widget that a cell shows."""
+        return self.page.locator(f".jp-Notebook .jp-Cell >> nth={cell}").locator(".step")
+
+    def value(self, expression: str):
+        """What the kernel says an expression is; JSON goes in between."""
+        code = f"__import__('json').dumps({expression})"
+        answer = self.page.evaluate(VALUE, code)
+        assert answer["status"] == "ok", answer
+        return json.loads(eval(answer["data"]["text/plain"]))
+
+    def save(self):
+        """Save it as JupyterLab does, with the widgets' state; read the file back."""
+        self.page.evaluate(SAVE)
+        return nbformat.read(self.path, as_version=4)
+
+
+def notebook_of(*sources: str):
+    """A notebook with one code cell per source."""
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    cells = [nbformat.v4.new_code_cell(source, id=f"cell-{i}") for i, source in enumerate(sources)]
+    return nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
+
+
+# ---------------------------------------------------------------- pages without JupyterLab
+
+
+class Offline:
+    """Pages of saved notebooks from file://, the network cut; `faults` must stay empty."""
+
+    def __init__(self, browser, folder: Path, notebook_page, **options):
+        self.folder, self.notebook_page, self.count = folder, notebook_page, 0
+        self.faults: list[str] = []
+        options |= {"viewport": {"width": 1000, "height": 1000}, "offline": True}
+        self.context = browser.new_context(**options)
+        self.context.on("request", self.see_request)
+        self.context.on("console", self.see_console)
+        self.context.on("weberror", lambda error: self.faults.append(str(error.error)))
+
+    def see_request(self, request) -> None:
+        if not request.url.startswith(("file:", "blob:", "data:")):
+            self.faults.append(f"asked the network for {request.url}")
+
+    def see_console(self, message) -> None:
+        if message.type == "error":
+            self.faults.append(f"console: {message.text}")
+
+    def __call__(self, *shown):
+        """Open the page of a notebook (nbformat), or of one that shows these widgets."""
+        notebook = shown[0] if isinstance(shown[0], dict) else saved(*shown)
+        self.count += 1
+        path = self.folder / f"{self.count:02}_page.ipynb"
+        nbformat.write(titled(notebook), path)
+        html = path.with_suffix(".html")
+        html.write_text(self.notebook_page(path), encoding="utf-8")
+        page = self.context.new_page()
+        page.goto(html.as_uri())
+        page.wait_for_function(
+            "[...document.querySelectorAll('[data-model]')].every((e) => e.querySelector('.step'))"
+        )
+        frames(page)
+        return page
+
+
+def saved(*widgets):
+    """A notebook with the outputs and the state of these widgets, one per cell, as if run."""
+    cells = []
+    for i, widget in enumerate(widgets):
+        data, metadata = widget._repr_mimebundle_()
+        output = nbformat.v4.new_output("display_data", data=data, metadata=metadata)
+        cells.append(nbformat.v4.new_code_cell("widget", id=f"cell-{i}", outputs=[output]))
+    state = dependency_state(widgets, drop_defaults=False)
+    kept = {STATE: {"state": state, "version_major": 2, "version_minor": 0}}
+    return nbformat.v4.new_notebook(cells=cells, metadata={"widgets": kept})
+
+
+def titled(notebook):
+    """A copy that begins as a lesson does."""
+    notebook = nbformat.from_dict(json.loads(json.dumps(notebook)))
+    title = nbformat.v4.new_markdown_cell("# 00 · Test\n\nA test.", id="title")
+    notebook.cells.insert(0, title)
+    return notebook
+
+
+# ---------------------------------------------------------------- reading and acting
+
+
+def frames(page, count: int = 2) -> None:
+    """Wait until the browser has drawn `count` frames."""
+    for _ in range(count):
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+
+
+def numbers(root) -> np.ndarray:
+    """All numbers shown under an element, with all their digits: the values of <data>."""
+    return np.array(root.locator("data").evaluate_all("all => all.map(d => Number(d.value))"))
+
+
+def pixels(canvas) -> np.ndarray:
+    """What a canvas shows: (height, width, 4) red, green, blue, opacity, 0 to 255."""
+    address = canvas.evaluate("c => c.toDataURL('image/png')")
+    image = Image.open(io.BytesIO(base64.b64decode(address.split(",")[1])))
+    return np.array(image.convert("RGBA"))
+
+
+def press(target, *keys: str) -> None:
+    """Press keys in turn on an element, then wait for what they draw."""
+    target.focus()
+    for key in keys:
+        target.page.keyboard.press(key)
+    frames(target.page)
+
+
+def slider(root, label: str):
+    """The slider with this label."""
+    return root.get_by_role("slider", name=label)
+
+
+def slide_by_keys(handle, target: float) -> float:
+    """Move a slider (its own scale: logarithms for a log slider) by arrow keys; where it stands."""
+    low, step, now = handle.evaluate("s => [s.min, s.step, s.value].map(Number)")
+    handle.focus()
+    steps = round((target - low) / step) - round((now - low) / step)
+    for _ in range(abs(steps)):
+        handle.page.keyboard.press("ArrowRight" if steps > 0 else "ArrowLeft")
+    frames(handle.page)
+    return float(handle.input_value())
+
+
+def drag(handle, share: float) -> float:
+    """Drag a slider's thumb with the mouse to a share of its way, 0 to 1; where it stands."""
+    handle.scroll_into_view_if_needed()
+    low, high, now = handle.evaluate("s => [s.min, s.max, s.value].map(Number)")
+    box, mouse = handle.bounding_box(), handle.page.mouse
+    thumb, y = 16, box["y"] + box["height"] / 2
+
+    def place(s):
+        return box["x"] + thumb / 2 + s * (box["width"] - thumb)
+
+    mouse.move(place((now - low) / (high - low)), y)
+    mouse.down()
+    mouse.move(place(share), y, steps=4)
+    mouse.up()
+    frames(handle.page)
+    return float(handle.input_value())
