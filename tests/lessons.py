@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+ROOM = re.compile(r"^## (.+)$", re.MULTILINE)
 PATHS = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
 
 
@@ -28,6 +29,16 @@ def markdown(path):
 def headings(path, level):
     """The texts of all headings of one level."""
     return re.findall(rf"^{'#' * level} (.+)$", markdown(path), re.MULTILINE)
+
+
+def by_room(path):
+    """The cells of each room, by the first words of its heading."""
+    rooms, name = {}, ""
+    for cell in cells(path):
+        if cell["cell_type"] == "markdown" and (heading := ROOM.search(cell["source"])):
+            name = re.split(r"[:—]", heading[1])[0].strip()
+        rooms.setdefault(name, []).append(cell)
+    return rooms
 
 
 def tree(cell):

@@ -1,11 +1,13 @@
 """Every notebook has its rooms, short cells, alt text, clean outputs, links that resolve."""
 
 import ast
+import importlib
+import json
 import re
 from itertools import pairwise
 
 import pytest
-from lessons import FOLDER, PATHS, cells, code_cells, headings, markdown, outputs, tree
+from lessons import FOLDER, PATHS, by_room, cells, code_cells, headings, markdown, outputs, tree
 
 ROOMS = [
     "Setup",
@@ -13,13 +15,22 @@ ROOMS = [
     "By hand",
     "In code",
     "See it",
+    "Predict",
     "Watch out",
     "Recap and next",
 ]
+VIEW = "application/vnd.jupyter.widget-view+json"
+STATE = "application/vnd.jupyter.widget-state+json"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 EMOJI = re.compile("[\U0001f300-\U0001faff☀-➿]")
 
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+
+
+def shown_widget(cell):
+    """The id of the widget that a cell's output shows, or None."""
+    views = (output.get("data", {}).get(VIEW) for output in cell["outputs"])
+    return next((view["model_id"] for view in views if view), None)
 
 
 def test_the_course_is_complete():
@@ -102,6 +113,46 @@ def test_every_figure_has_alt_text(path):
         assert len(alt.split()) >= 6, cell_id
         assert "".join(output["data"]["text/plain"]) == alt, cell_id
     assert not re.search(r"!\[\]|<img(?![^>]*alt=)", markdown(path))
+
+
+@every_notebook
+def test_see_it_begins_with_a_widget_and_predict_asks(path):
+    """A widget first in *See it*; one to three questions, each answered by the cell after it."""
+    rooms = by_room(path)
+    first, *_ = [cell for cell in rooms["See it"] if cell["cell_type"] == "code"]
+    assert shown_widget(first), first["id"]
+    code = [cell for cell in rooms["Predict"] if cell["cell_type"] == "code"]
+    asked = [i for i, cell in enumerate(code) if "predict(" in cell["source"]]
+    assert 1 <= len(asked) <= 3
+    for i in asked:
+        assert shown_widget(code[i]), code[i]["id"]
+        assert code[i + 1 : i + 2] and i + 1 not in asked, "the next cell shows the answer"
+
+
+@every_notebook
+def test_the_answer_of_a_question_is_computed(path):
+    """`answer=` holds a name or a call, so that the author can't type a letter."""
+    for cell in by_room(path)["Predict"]:
+        if cell["cell_type"] == "code" and "predict(" in cell["source"]:
+            (call,) = [n for n in ast.walk(tree(cell)) if isinstance(n, ast.Call)
+                       and getattr(n.func, "id", "") == "predict"]  # fmt: skip
+            answer = next(k.value for k in call.keywords if k.arg == "answer")
+            used = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
+            assert used, cell["id"]
+
+
+@every_notebook
+def test_every_widget_has_a_picture_its_words_and_its_saved_state(path):
+    saved = json.loads(path.read_text("utf-8"))["metadata"]["widgets"][STATE]["state"]
+    shown = [(i, o) for i, o in outputs(path) if VIEW in o.get("data", {})]
+    for cell_id, output in shown:
+        model = saved[output["data"][VIEW]["model_id"]]
+        assert model["state"]["words"] == "".join(output["data"]["text/plain"]), cell_id
+        assert "image/png" in output["data"], cell_id
+        module, _, name = model["state"]["_anywidget_id"].rpartition(".")
+        widget = getattr(importlib.import_module(module), name)
+        assert model["state"]["_esm"] == widget._esm, f"{cell_id}: run `make notebooks`"
+        assert model["state"]["_css"] == widget._css, f"{cell_id}: run `make notebooks`"
 
 
 @every_notebook
