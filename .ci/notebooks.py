@@ -38,6 +38,9 @@ METADATA = {
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = "IPY_MODEL_"  # before a model's id where another model's state refers to it
+QUESTION = re.compile(r"^predict\(", re.MULTILINE)
+FOLDED_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # Colab; JupyterLab
+FOLDED_OUTPUT = {"collapsed": True, "jupyter": {"outputs_hidden": True}}
 SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 RANDOM = re.compile(r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*")  # what editors give a new cell
 
@@ -223,6 +226,14 @@ def clean_cell(cell) -> None:
     cell["source"] = "\n".join(line.rstrip() for line in cell.source.splitlines()).strip("\n")
 
 
+def fold_questions(code) -> None:
+    """Fold the code of a question, which holds the reason, and the output that answers it."""
+    for cell, following in itertools.pairwise(code):
+        if QUESTION.search(cell.source):
+            cell.metadata.update(FOLDED_CODE)
+            following.metadata.update(FOLDED_OUTPUT)
+
+
 def canonical(notebook) -> str:
     """The notebook's one canonical text. Everything volatile is gone from it."""
     notebook = nbformat.from_dict(notebook)
@@ -230,6 +241,7 @@ def canonical(notebook) -> str:
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for cell in notebook.cells:
         clean_cell(cell)
+    fold_questions(code)
     for count, cell in enumerate(code, start=1):
         cell["execution_count"] = count
         cell["outputs"] = merge_streams(cell.outputs)

@@ -186,13 +186,23 @@ def output_html(output, models: dict) -> str:
     return shown or data.get("text/html") or f'<pre class="printed">{html.escape(text)}</pre>'
 
 
+def fold(summary: str, body: str) -> str:
+    """What stays closed until the reader opens it."""
+    return f"<details><summary>{summary}</summary>\n{body}\n</details>"
+
+
 def cell_html(cell, page: Page, models: dict) -> str:
     """One cell with its outputs."""
     if cell.cell_type != "code":
         return f'<div class="text">\n{page.read(cell.source)}</div>'
     code = highlight(cell.source, get_lexer_by_name("ipython3"), HtmlFormatter(nowrap=True))
-    parts = [f'<pre class="code"><code>{code.rstrip()}</code></pre>']
-    parts += [output_html(output, models) for output in cell.outputs]
+    source = f'<pre class="code"><code>{code.rstrip()}</code></pre>'
+    outputs = "\n".join(output_html(output, models) for output in cell.outputs)
+    folded = cell.metadata.get("jupyter", {})
+    parts = [
+        fold("The question's code", source) if folded.get("source_hidden") else source,
+        fold("The answer", outputs) if folded.get("outputs_hidden") else outputs,
+    ]
     return "\n".join([f'<div class="cell" data-cell="{cell.id}">', *parts, "</div>"])
 
 

@@ -77,6 +77,8 @@ def messy_cells():
             [value],
         ),
         cell("code", "y", "kept-name", {}, [stream("a"), stream("b", "stderr"), stream("c")]),
+        cell("code", "predict(\n    'Why?'\n)", "why", {"jupyter": {"outputs_hidden": True}}),
+        cell("code", "z", "because", {}, [stream("a")]),
     ]
 
 
@@ -97,7 +99,8 @@ def tidied(tool):
 
 def test_canonical_ids_are_readable_and_unique(tidied):
     ids = [cell["id"] for cell in tidied["cells"]]
-    assert ids == ["a-trial", "see-it-2", "print", "see-it", "kept-name", "kept-name-2"]
+    assert ids[:6] == ["a-trial", "see-it-2", "print", "see-it", "kept-name", "kept-name-2"]
+    assert ids[6:] == ["why", "because"]
 
 
 def test_canonical_metadata_holds_nothing_volatile(tidied):
@@ -105,13 +108,20 @@ def test_canonical_metadata_holds_nothing_volatile(tidied):
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
         "language_info": {"name": "python"},
     }
-    left = [cell["metadata"] for cell in tidied["cells"]]
+    left = [cell["metadata"] for cell in tidied["cells"][:6]]
     assert left == [{}, {}, {"tags": ["a", "b"]}, {}, {}, {}]
+
+
+def test_a_question_is_folded_and_so_is_its_answer(tidied):
+    """The code of a question holds its reason; the next cell shows the answer."""
+    asked, answered = tidied["cells"][6:]
+    assert asked["metadata"] == {"cellView": "form", "jupyter": {"source_hidden": True}}
+    assert answered["metadata"] == {"collapsed": True, "jupyter": {"outputs_hidden": True}}
 
 
 def test_canonical_counts_run_from_one(tidied):
     code = [cell for cell in tidied["cells"] if cell["cell_type"] == "code"]
-    assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4]
+    assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4, 5, 6]
     assert code[2]["outputs"][0]["execution_count"] == 3
 
 

@@ -30,6 +30,15 @@ def test_words_name_sizes_and_the_largest_weight():
     assert "2 layers, 3 heads" in repr(AttentionHeatmap(WEIGHTS, TOKENS))
 
 
+def test_words_and_picture_say_what_is_shown():
+    scores = np.array([[3.0, 1.0], [0.0, 2.0]])
+    shown = AttentionHeatmap(scores=scores, tokens=["a", "b"], causal=True, softmax=True)
+    assert repr(shown).endswith('largest: "a" → "a" 1.00')
+    shown.causal = shown.softmax = False
+    assert shown.picture().alt.endswith('largest score: "a" → "a" 3.00')
+    assert repr(shown) == shown.picture().alt
+
+
 @pytest.mark.parametrize("shape", [(6, 4), (3, 6, 4), (2, 3, 6, 4)])
 def test_one_to_four_axes_and_other_keys(shape):
     weights = softmax(RNG.normal(size=shape))
@@ -129,3 +138,17 @@ def test_exact_numbers_are_sent_when_the_browser_asks():
     ((content, (buffer,)),) = sent
     assert content == {"exact": "matrices"}
     assert np.array_equal(np.frombuffer(buffer, "<f4"), heads.astype("f4").ravel())
+
+
+def test_the_picture_shows_all_heads_where_the_widget_does():
+    one, three = (AttentionHeatmap(WEIGHTS, TOKENS, view=v) for v in ("one head", "all heads"))
+    assert three.picture().width > 2 * one.picture().width
+    twelve = softmax(RNG.normal(size=(12, 6, 6)))
+    assert AttentionHeatmap(twelve, TOKENS, view="all heads").picture().width < 700
+
+
+def test_heads_of_one_name_are_drawn_all():
+    shown = AttentionHeatmap(WEIGHTS, TOKENS, view="all heads", head_names=["a", "a", "a"])
+    assert (
+        shown.picture().width == AttentionHeatmap(WEIGHTS, TOKENS, view="all heads").picture().width
+    )

@@ -106,8 +106,8 @@ async function render({ model, el }) {
       const name = visible(model.get("head_names")[head], 16);
       const size = { rows: tokens.length, columns: keys.length };
       paint(item.firstChild, { data: all[i], ...size, low, high }, [128, 128]);
-      item.lastChild.textContent = view === "all layers" ? `${layer} · ${name}` : name;
-      item.setAttribute("aria-label", `layer ${layer}, head ${name}`);
+      const which = /^\d+$/.test(name) ? `head ${name}` : name;
+      item.lastChild.textContent = view === "all layers" ? `layer ${layer}, ${which}` : which;
       item.setAttribute("aria-pressed", layer === how.layer && head === how.head);
       item.onclick = () => (put(model, "layer", layer), put(model, "head", head));
     });

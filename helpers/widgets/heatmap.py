@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 
 from helpers.attention import softmax
-from helpers.figures import Picture, heatmap, number
+from helpers.figures import Picture, heatmap, heatmaps, number
 from helpers.widgets.base import Widget, check_array, check_labels, module, visible
 
 VIEWS = ["one head", "all heads", "all layers"]
@@ -19,6 +19,7 @@ class AttentionHeatmap(Widget):
     `weights`, or raw `scores`, are (Tq, Tk), (H, Tq, Tk) or (L, H, Tq, Tk), with one of `tokens`
     per query and one of `key_tokens` (the same unless given) per key. From scores the reader sees
     weights arise: divided by √`d_k` (`scaled`) and by `temperature`, masked (`causal`), `softmax`.
+    `head_names` are shown in place of 0, 1, 2 …; `layer`, `head` and `view` say where to begin.
     `selected` is what the reader picked: layer, head, query, key and the number shown there.
 
     Raises ValueError for NaN, negative weights, other shapes, a wrong number of tokens, or more
@@ -63,26 +64,48 @@ class AttentionHeatmap(Widget):
         key_tokens = check_labels("key_tokens", key_tokens, keys, of)
         head_names = check_labels("head_names", head_names or range(heads), heads, of)
         _check_shown(name, layers, heads, d_k, **shown)
-        words = _words(name, array, tokens, key_tokens)
         traits = {"tokens": tokens, "key_tokens": key_tokens, "head_names": head_names}
         traits |= {"raw": scores is not None, "d_k": d_k}
-        super().__init__(words, {"matrices": array}, **traits, **shown)
+        super().__init__("", {"matrices": array}, **traits, **shown)
+        self.words = self._describe()
 
     @property
     def matrix(self) -> np.ndarray:
         """What the heatmap shows now, computed in NumPy: (Tq, Tk), −∞ where masked scores are."""
-        x = self._array[self.layer, self.head]
-        if not self.raw:
-            return x
-        x = x / (self.d_k**0.5 if self.scaled else 1) / self.temperature
-        if self.causal:
-            x = np.where(np.tri(*x.shape, dtype=bool), x, -np.inf)
-        return _softmax(x) if self.softmax else x
+        return self._transform(self._array[self.layer, self.head])
 
     def picture(self) -> Picture:
-        """Draw the chosen head as it is shown, with its numbers where there is room."""
+        """Draw the chosen head as it is shown, or all of a layer's up to four small ones."""
+        self.words = self._describe()
         rows, columns = ([visible(t) for t in side] for side in (self.tokens, self.key_tokens))
-        return heatmap(self.matrix, rows, columns, alt=self.words)
+        heads = len(self.head_names)
+        if self.view == "one head" or not 1 < heads <= 4 or len(columns) > 12:
+            return heatmap(self.matrix, rows, columns, alt=self.words)
+        shown = self._transform(self._array[self.layer])
+        names = [visible(name) for name in self.head_names]
+        names = names if len(set(names)) == heads else [f"head {h}" for h in range(heads)]
+        panels = dict(zip(names, shown, strict=True))
+        return heatmaps(panels, rows, columns, alt=self.words)
+
+    def _transform(self, x: np.ndarray) -> np.ndarray:
+        """Scores as the controls say, of any number of heads: (…, Tq, Tk)."""
+        x = x / (self.d_k**0.5 if self.scaled else 1) / self.temperature
+        if self.causal:
+            x = np.where(np.tri(*x.shape[-2:], dtype=bool), x, -np.inf)
+        return _softmax(x) if self.softmax else x
+
+    def _describe(self) -> str:
+        """The sizes, and the largest number of all heads as they are shown."""
+        shown = self._transform(self._array)
+        layers, heads, queries, keys = shown.shape
+        _, _, i, j = np.unravel_index(shown.argmax(), shown.shape)
+        pair = f'"{visible(self.tokens[i])}" → "{visible(self.key_tokens[j])}"'
+        several = [f"{layers} layers"] * (layers > 1) + [f"{heads} head{'s' * (heads > 1)}"]
+        score = " score" * (self.raw and not self.softmax)
+        return (
+            f"AttentionHeatmap: {queries} queries × {keys} keys, {', '.join(several)}; "
+            f"largest{score}: {pair} {number(shown.max(), 2)}"
+        )
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:
@@ -130,14 +153,3 @@ def _check_shown(
         raise TypeError(f"AttentionHeatmap has no argument {', '.join(sorted(other))}")
     if name == "weights" and (any(switches.values()) or temperature != 1):
         raise ValueError("scaled, causal, softmax and temperature need scores, but got weights")
-
-
-def _words(name: str, array: np.ndarray, tokens: list[str], keys: list[str]) -> str:
-    layers, heads, queries, key_count = array.shape
-    _, _, i, j = np.unravel_index(array.argmax(), array.shape)
-    several = [f"{layers} layers"] * (layers > 1) + [f"{heads} head{'s' * (heads > 1)}"]
-    return (
-        f"AttentionHeatmap: {queries} queries × {key_count} keys, {', '.join(several)}; largest"
-        f"{' score' * (name == 'scores')}: "
-        f'"{visible(tokens[i])}" → "{visible(keys[j])}" {number(array.max(), 2)}'
-    )

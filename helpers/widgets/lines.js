@@ -37,7 +37,7 @@ export class Lines {
     const [xs, ys] = [points.map((point) => point[0]), points.map((point) => point[1])];
     const [x0, x1] = [Math.min(...xs), Math.max(...xs)];
     const [y0, y1] = [Math.min(0, ...ys), Math.max(...ys)];
-    const [left, right, top, bottom] = [52, width - 118, 20, this.height - 32];
+    const [left, right, top, bottom] = [52, width - 118, 26, this.height - 32];
     const place = ([x, y]) => [
       left + ((x - x0) / (x1 - x0 || 1)) * (right - left),
       bottom - ((y - y0) / (y1 - y0 || 1)) * (bottom - top),

@@ -250,7 +250,8 @@ def _quote(tokens: Sequence[str], most: int) -> str:
 
 
 def _words(vocabulary: list[str], prompt: list[str], probs: np.ndarray, path: list[str]) -> str:
-    order = [i for i in np.argsort(-probs, kind="stable")[:3] if probs[i] > 0]
+    ranked = list(enumerate(np.argsort(-probs, kind="stable")[:3]))
+    order = [i for rank, i in ranked if probs[i] > 0 and (rank == 0 or probs[i] >= 0.005)]
     likely = [f'"{visible(vocabulary[i], 16)}" {number(probs[i], 2)}' for i in order]
     text = " ".join([visible(token, 16) for token in path[:8]] + ["…"] * (len(path) > 8))
     return f"NextToken: {len(vocabulary)} tokens; after {_quote(prompt, 8)}: " + (

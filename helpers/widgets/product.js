@@ -69,14 +69,14 @@ async function render({ model, el }) {
     Object.assign(b, { mark: { row: -1, column: j }, row: terms - 1, column: j });
     Object.assign(c, { mark: { row: i, column: j }, row: i, column: j });
     for (const part of parts) part.draw();
-    const digits = 2 * c.decimals;
     const some = pairs(i, j).slice(0, terms || m);
-    const figure = (x) => h("span", {}, x < 0 ? "(" : "", exact(x, digits), x < 0 ? ")" : "");
-    const product = ([x, y], k) =>
-      [k ? " + " : "", h(k + 1 === terms ? "strong" : "span", {}, figure(x), " × ", figure(y))];
+    const all = (x, { decimals }) => exact(x, 2 * decimals); // four, or none for whole numbers
+    const factor = (x, part) => h("span", {}, x < 0 ? "(" : "", all(x, part), x < 0 ? ")" : "");
+    const product = ([x, y], k) => [k ? " + " : "",
+      h(k + 1 === terms ? "strong" : "span", {}, factor(x, a), " × ", factor(y, b))];
     const where = `${names[2]}, row ${named(rows[i], i)}, column ${named(columns[j], j)}`;
     read.replaceChildren(where, terms ? `, product ${terms} of ${m}` : "", h("br"),
-      ...some.flatMap(product), " = ", h("strong", {}, exact(sum(some), digits)));
+      ...some.flatMap(product), " = ", h("strong", {}, all(sum(some), c)));
   }
   const buttons = [button("back", () => step(-1)), button("next product", () => step(1)), play];
   root.append(box, row(...buttons, h("span", {}, HINT)), read);
@@ -84,8 +84,10 @@ async function render({ model, el }) {
   await arrays(model, ({ A, B }) => {
     pairs = (i, j) => inner.map((_, k) => [A.data[i * m + k], B.data[k * p + j]]);
     const C = rows.flatMap((_, i) => columns.map((_, j) => sum(pairs(i, j))));
-    const decimals = [...A.data, ...B.data].every(Number.isInteger) ? 0 : 2;
-    [A.data, B.data, C].forEach((data, k) => parts[k].set({ data, decimals, ...parts[k].sides }));
+    const places = ([...data]) => (data.every(Number.isInteger) ? 0 : 2);
+    const decimals = [A.data, B.data, [...A.data, ...B.data]].map(places);
+    const show = (data, k) => parts[k].set({ data, decimals: decimals[k], ...parts[k].sides });
+    [A.data, B.data, C].forEach(show);
     redraw();
   });
   return () => (clearInterval(timer), close());

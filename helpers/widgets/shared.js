@@ -130,10 +130,7 @@ function toggle(label, checked, change) {
 /** A button. */
 export const button = (label, click) => h("button", { type: "button", onclick: click }, label);
 /** Set a trait, tell Python if it listens. */
-export function put(model, name, value) {
-  model.set(name, value);
-  model.save_changes();
-}
+export const put = (model, name, value) => (model.set(name, value), model.save_changes());
 /** A slider, or with `range` left out a check box, that holds a trait. */
 export function control(model, name, label, changed, range) {
   const [value, set] = [model.get(name), (x) => put(model, name, x)];

@@ -222,8 +222,8 @@ def test_rows_and_columns_stand_in_line_where_there_is_room(page_of, width, in_l
     "A, B, written",
     [
         ([[0, 1, 3]], [[2], [4], [-1]], "0 × 2 + 1 × 4 + 3 × (-1) = 1"),
-        ([[2]], [[0.25]], "2.0000 × 0.2500 = 0.5000"),
-        (np.full((2, 64), 0.5), np.ones((64, 64)), "0.5000 × 1.0000 = 32.0000"),
+        ([[2]], [[0.25]], "2 × 0.2500 = 0.5000"),
+        (np.full((2, 64), 0.5), np.ones((64, 64)), "0.5000 × 1 = 32.0000"),
     ],
 )
 def test_whole_numbers_single_and_many_cells(page_of, A, B, written):
