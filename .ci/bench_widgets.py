@@ -11,7 +11,7 @@ head, temperature, hover
              the picture has changed: median / 95th percentile
 frames       median number of frames until then, of the three in turn; 1 is the very next
 handler      our handler and our drawing alone, called one after the other: median
-of 60        60 events in one second, one per frame: how many pictures were seen
+of 60        60 events in one second: how many pictures were seen (frames in that second)
 kB           what the cell adds to a notebook run by nbclient, outputs and widgets' state; and of
              this the state alone
 
@@ -230,26 +230,28 @@ BENCH = """(look) => {
       const start = performance.now();
       fire(element, k);
       for (const draw of waiting) draw(performance.now());
-      for (const canvas of document.querySelectorAll(".step canvas"))
+      for (const canvas of document.querySelectorAll(".step canvas:not([hidden])"))
         canvas.getContext("2d").getImageData(0, 0, 1, 1); // a browser draws when somebody looks
       const time = performance.now() - start;
       window.requestAnimationFrame = own;
       return time;
     },
 
-    // 60 events in a second, in step with the frames; how many pictures they made.
+    // 60 events in a second, in step with the frames; how many pictures they made, and how many
+    // frames the browser had in that second: two events in one frame make one picture.
     async sixty(fire, elements) {
-      let [fired, shown, last, quiet] = [0, 0, look(), 0];
+      let [fired, shown, last, quiet, frames] = [0, 0, look(), 0, 0];
       const start = await frameDone();
       for (let time = start; quiet < 60; time = await frameDone()) {
         const now = look();
         const changed = now && now !== last;
         if (changed) [shown, last] = [shown + 1, now];
         quiet = changed || fired < 60 ? 0 : quiet + 1;
+        if (fired < 60) frames++;
         const due = Math.min(60, 1 + Math.round((time - start) * 0.06));
         for (; fired < due; fired++) fire(elements[fired % elements.length], fired);
       }
-      return shown;
+      return [shown, frames];
     },
   };
 }"""
@@ -289,7 +291,8 @@ class Stage:
     def act(self, how: str, selector: str, k: int) -> None:
         """Press a key, click or move the mouse: the k-th time."""
         target, mouse = self.page.locator(selector), self.page.mouse
-        target = target if how in ("key", "move") else target.nth(7 * k % 12)
+        if how in ("click", "move each"):
+            target = target.nth(k // 2 * 7 % 12 if how == "click" else k * 7 % 12)  # off, on, next
         if how == "key":
             target.focus()
             self.arm("keydown")
@@ -310,8 +313,8 @@ class Stage:
         call = f"(element, k) => bench.cost({self.way.fire[action]}, element, k)"
         return float(np.median([element.evaluate(call, k) for k in range(count)]))
 
-    def sixty(self) -> int:
-        """How many pictures 60 events in one second make."""
+    def sixty(self) -> list[int]:
+        """How many pictures 60 events in one second make, and the frames of that second."""
         action, fire = next(iter(self.way.fire.items()))
         elements = self.page.locator(self.way.acts[action][1])
         return elements.evaluate_all(f"elements => bench.sixty({fire}, elements)")
@@ -340,6 +343,7 @@ class Row:
     events: dict[str, np.ndarray] = field(default_factory=dict)
     handler: dict[str, float] = field(default_factory=dict)
     shown: int | None = None
+    room: int | None = None  # frames of the second in which 60 events came
 
     def ms(self, action: str, percent: float = 50) -> float:
         """A percentile of the milliseconds from event to changed frame."""
@@ -371,7 +375,7 @@ def measure(playwright, server: Server, way: Way, cells, scripts, count: int) ->
             row.events[action] = stage.latency(action, count)
             if way is WAYS[0]:
                 row.handler[action] = stage.cost(action, count)
-        row.shown = stage.sixty()  # last: a kernel may have work for long
+        row.shown, row.room = stage.sixty()  # last: a kernel may have work for long
     except PlaywrightError as error:
         print(f"{way.name}, {row.n} tokens: {str(error).splitlines()[0]}", file=sys.stderr)
     finally:
@@ -410,7 +414,7 @@ def line(row: Row) -> list[str]:
     ]
     frames = " ".join(str(row.frames(a)) if a in row.events else "–" for a in ACTIONS)
     handler = " ".join(f"{row.handler[a]:.1f}" if a in row.handler else "–" for a in ACTIONS)
-    shown = "–" if row.shown is None else str(row.shown)
+    shown = "–" if row.shown is None else f"{row.shown} ({row.room})"
     return [str(row.n), row.way, f"{row.paint:,.0f}", *times, frames, handler, shown, bytes_]
 
 
@@ -449,7 +453,7 @@ def own_goals(n: int, ours: Row) -> Iterator[tuple[bool, str]]:
         if limit := {128: 2, 512: 10}.get(n):
             took = ours.handler[action]
             yield took <= limit, f"{n}: {action}: handler and drawing {took:.1f} ms (goal: {limit})"
-    yield ours.shown == 60, f"{n}: {ours.shown} of 60 events in one second shown (goal: 60)"
+    yield ours.shown == 60, f"{n}: {ours.shown} of 60 events in {ours.room} frames shown (goal: 60)"
     if n == 64:
         yield ours.state <= 100_000, f"{n}: {ours.state / 1000:.0f} kB of state (goal: at most 100)"
 

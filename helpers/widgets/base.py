@@ -16,7 +16,7 @@ from helpers.figures import Picture
 LIMIT = 4_194_304  # numbers in one widget: 12 layers × 12 heads × 170 tokens, or 16 × 512 tokens
 SIDE = 1024  # rows or columns of one matrix
 EXACT = 4096  # arrays up to this size are saved as float32, larger ones in steps
-MOST = 0.95  # bytes a number in the saved state: 64 tokens × 12 heads stay below 100 kB
+MOST = 0.9  # bytes a number in the saved state: 64 tokens × 12 heads stay below 100 kB
 FILES = files(__package__)
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
 

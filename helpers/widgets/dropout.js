@@ -10,7 +10,6 @@ function uniform(seed, k) {
   t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
 }
-
 /** The last draw, dropped ones NaN; the mean of all; its error (root mean square) after each. */
 function experiment(weights, p, seed, draws) {
   const [last, total, errors] = [[], weights.map(() => 0), []];

@@ -79,15 +79,14 @@ export class Grid {
     this.height = Math.ceil(this.top + this.tall * this.rows + 2);
   }
   draw() {
-    if (!this.data || !this.element.clientWidth) return;
-    const style = getComputedStyle(this.element);
-    const ratio = window.devicePixelRatio || 1;
-    const key = [this.element.clientWidth, ratio, style.color].join();
-    if (key !== this.drawn) {
-      this.drawLabels(style.color);
-      [this.drawn, this.fresh] = [key, true];
+    const { look } = (this.root ??= this.element.closest(".step")).dataset;
+    if (look !== this.drawn || !this.width) {
+      if (!this.data || !this.element.clientWidth) return;
+      this.ratio = window.devicePixelRatio || 1;
+      this.drawLabels(getComputedStyle(this.element).color);
+      [this.drawn, this.fresh] = [look, true];
     }
-    const context = this.canvas.getContext("2d");
+    const [context, ratio] = [this.canvas.getContext("2d"), this.ratio];
     context.clearRect(0, 0, this.width, this.height);
     context.drawImage(this.labels, 0, 0, this.canvas.width / ratio, this.canvas.height / ratio);
     const [w, t] = [this.wide * this.columns, this.tall * this.rows];

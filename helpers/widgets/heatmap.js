@@ -13,20 +13,18 @@ const count = (n) => [...Array(n).keys()];
 function transform(data, how, rows, columns, out) {
   const factor = 1 / ((how.scaled ? Math.sqrt(how.d_k) : 1) * how.temperature);
   for (let i = 0; i < rows; i++) {
-    for (let k = i * columns, j = 0; j < columns; j++, k++) {
-      out[k] = how.causal && j > i ? -Infinity : data[k] * factor;
-    }
-    if (how.softmax) softmax(out, i * columns, columns, out);
+    const [start, end] = [i * columns, (i + 1) * columns];
+    for (let k = start; k < end; k++) out[k] = data[k] * factor;
+    if (how.causal) out.fill(-Infinity, Math.min(start + i + 1, end), end);
+    if (how.softmax) softmax(out, start, columns, out);
   }
   return out;
 }
-
 /** Save something the browser made as a file of the reader's. */
 function download(name, address) {
   h("a", { download: name, href: address }).click();
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
-
 /** The grid as it stands on the screen, on the page's background. */
 function exportPNG(grid) {
   const { width, height } = grid.canvas;
@@ -37,7 +35,6 @@ function exportPNG(grid) {
   context.drawImage(grid.canvas, 0, 0);
   page.toBlob((blob) => download("attention.png", URL.createObjectURL(blob)));
 }
-
 /** The grid as vectors: text stays text, the cells are one picture of a pixel each. */
 function exportSVG({ left, top, wide, tall, width, height, flat, names, pixels, rows, columns }) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");

@@ -5,7 +5,6 @@ import { matrices, table } from "./labs.js";
 const TRAITS = ["gamma", "beta", "eps", "add", "norm", "selected"];
 const average = (x) => x.reduce((total, value) => total + value, 0) / x.length;
 const deviation = (x, mean = average(x)) => Math.sqrt(average(x.map((v) => (v - mean) ** 2)));
-
 /** γ · (x − mean) / √(σ² + ε) + β for a row x: each step and what it gives. */
 function layerNorm(x, gamma, beta, eps) {
   const [mean, root] = [average(x), Math.sqrt(deviation(x) ** 2 + eps)];

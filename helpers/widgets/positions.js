@@ -2,7 +2,6 @@
 import { control, frame, h, put, row, slider } from "./shared.js";
 import { Lines } from "./lines.js";
 import { matrices, panel, table } from "./labs.js";
-
 /** PE[pos, 2i] = sin(pos / 10000^(2i/d)), PE[pos, 2i+1] = the cosine of the same angle. */
 const wave = (pos, j, d) => (j % 2 ? Math.cos : Math.sin)(pos / 10000 ** ((j - (j % 2)) / d));
 const multiply = (p, q) => p.map((x, j) => x * q[j]);

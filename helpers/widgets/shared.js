@@ -86,8 +86,10 @@ export function frame(model, el, draw) {
   let waiting = 0;
   const now = () => ((waiting = 0), root.isConnected && draw());
   const redraw = () => void (waiting ||= requestAnimationFrame(now));
-  const later = () => [0, 100, 500].forEach((ms) => setTimeout(redraw, ms)); // a theme takes time
-  const sizes = new ResizeObserver(redraw);
+  // Asking for sizes and colours makes the browser lay out the page, so it is asked only when due.
+  const renew = () => redraw((root.dataset.look = performance.now()));
+  const later = () => [0, 100, 500].forEach((ms) => setTimeout(renew, ms)); // a theme takes time
+  const sizes = new ResizeObserver(renew);
   const themes = new MutationObserver(later);
   sizes.observe(root);
   for (const page of [document.body, document.documentElement])
@@ -129,8 +131,15 @@ function toggle(label, checked, change) {
 }
 /** A button. */
 export const button = (label, click) => h("button", { type: "button", onclick: click }, label);
-/** Set a trait, tell Python if it listens. */
-export const put = (model, name, value) => (model.set(name, value), model.save_changes());
+let [unsaved, heard] = [new Set(), 0];
+/** Set a trait. Python, if it listens, hears of it after the next frame, ten times a second. */
+export function put(model, name, value) {
+  const save = () => (unsaved.forEach((each) => each.save_changes()), unsaved.clear());
+  const later = () => requestAnimationFrame(() => setTimeout(save, 0, (heard = performance.now())));
+  if (!unsaved.size) setTimeout(later, heard + 100 - performance.now());
+  unsaved.add(model);
+  model.set(name, value);
+}
 /** A slider, or with `range` left out a check box, that holds a trait. */
 export function control(model, name, label, changed, range) {
   const [value, set] = [model.get(name), (x) => put(model, name, x)];
@@ -202,9 +211,9 @@ function largest(data, rows, columns, block, height, width) {
 /** The smallest and largest finite number; 0 belongs to it. */
 export function limits(data) {
   let [low, high] = [0, 0];
-  for (const x of data) {
-    if (x < low && x !== -Infinity) low = x;
-    else if (x > high) high = x;
+  for (let i = 0; i < data.length; i++) {
+    if (data[i] > high) high = data[i];
+    else if (data[i] < low && data[i] !== -Infinity) low = data[i];
   }
   return { low, high };
 }
