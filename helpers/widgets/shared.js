@@ -131,15 +131,8 @@ function toggle(label, checked, change) {
 }
 /** A button. */
 export const button = (label, click) => h("button", { type: "button", onclick: click }, label);
-let [unsaved, heard] = [new Set(), 0];
-/** Set a trait. Python, if it listens, hears of it after the next frame, ten times a second. */
-export function put(model, name, value) {
-  const save = () => (unsaved.forEach((each) => each.save_changes()), unsaved.clear());
-  const later = () => requestAnimationFrame(() => setTimeout(save, 0, (heard = performance.now())));
-  if (!unsaved.size) setTimeout(later, heard + 100 - performance.now());
-  unsaved.add(model);
-  model.set(name, value);
-}
+/** Set a trait and tell Python, if it listens, at once: an echo of an older value would win. */
+export const put = (model, name, value) => (model.set(name, value), model.save_changes());
 /** A slider, or with `range` left out a check box, that holds a trait. */
 export function control(model, name, label, changed, range) {
   const [value, set] = [model.get(name), (x) => put(model, name, x)];

@@ -232,7 +232,6 @@ class Notebook:
 
     def value(self, expression: str):
         """What the kernel says an expression is; JSON goes in between."""
-        self.page.wait_for_timeout(150)  # a widget tells it of changes ten times a second
         code = f"__import__('json').dumps({expression})"
         answer = self.page.evaluate(VALUE, code)
         assert answer["status"] == "ok", answer
