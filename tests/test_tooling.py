@@ -508,7 +508,9 @@ def test_first_notebook_of_make_lab_exists():
 
 def test_make_lab_trusts_the_notebooks_first(tmp_path):
     """Else JupyterLab shows pictures instead of the saved widgets."""
-    lines = subprocess.check_output(["make", "-n", "lab"], cwd=ROOT, text=True).splitlines()
+    lines = subprocess.check_output(
+        ["make", "--no-print-directory", "-n", "lab"], cwd=ROOT, text=True
+    ).splitlines()
     trust, lab = lines[-2:]
     assert "jupyter trust" in trust and "jupyter lab" in lab
     environment = os.environ | {"JUPYTER_DATA_DIR": str(tmp_path)}

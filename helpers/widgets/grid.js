@@ -101,7 +101,7 @@ export class Grid {
     this.layout();
     sheet(this.canvas, this.width, this.height);
     const context = sheet(this.labels, this.width, this.height);
-    Object.assign(context, { font: FONT, fillStyle: ink, textBaseline: "middle" });
+    Object.assign(context, { font: FONT, fillStyle: (this.ink = ink), textBaseline: "middle" });
     const [each, apart] = [Math.ceil(13 / this.tall), Math.ceil((this.flat ? 13 : 18) / this.wide)];
     context.textAlign = "right";
     for (let i = 0; i < this.rows; i += each) {
@@ -124,7 +124,7 @@ export class Grid {
       const x = this.data[k];
       if (narrow && !Number.isNaN(x)) continue;
       const dark = !(x >= this.low + 0.467 * (this.high - this.low));
-      context.fillStyle = x === -Infinity ? "gray" : dark ? "white" : "black";
+      context.fillStyle = x === -Infinity ? this.ink : dark ? "white" : "black";
       const [i, j] = [Math.floor(k / this.columns), k % this.columns];
       const [left, top] = [this.left + (j + 0.5) * this.wide, this.top + (i + 0.5) * this.tall];
       context.fillText(fmt(x, Math.min(2, this.decimals)), left, top, this.wide - 2);
