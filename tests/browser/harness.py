@@ -134,6 +134,13 @@ OPEN = """async path => {
   await panel.revealed;
   await panel.sessionContext.ready;
   window.panel = panel;
+  const waiting = window.waiting = new Set();
+  panel.sessionContext.session?.kernel?.anyMessage.connect((_, { msg, direction }) => {
+    const { msg_type: type, msg_id: id } = msg.header;
+    if (direction === "send" && type === "comm_msg") waiting.add(id);
+    if (type === "status" && msg.content.execution_state === "idle")
+      waiting.delete(msg.parent_header.msg_id);
+  });
 }"""
 CLOSE = """async () => {
   const panel = window.panel;
@@ -158,7 +165,14 @@ RENDERED = f"""async () => {{
     await new Promise(requestAnimationFrame);
   return drawn() >= views;
 }}"""
+# A widget sends its newest value when the kernel has answered the one before. Comm messages may run
+# in a subshell, so asking the kernel does not wait for them: the last must be answered first.
 VALUE = """async code => {
+  const end = performance.now() + 20_000;
+  for (let quiet = 0; quiet < 3; quiet = window.waiting.size ? 0 : quiet + 1) {
+    if (performance.now() > end) throw new Error("the kernel does not answer its widgets");
+    await new Promise(requestAnimationFrame);
+  }
   const kernel = window.panel.sessionContext.session.kernel;
   const request = { code: "", user_expressions: { value: code }, store_history: false };
   const answer = await kernel.requestExecute(request).done;
