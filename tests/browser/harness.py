@@ -197,7 +197,7 @@ class Lab:
 
     def open(self, notebook) -> "Notebook":
         """Show a notebook (nbformat) as it is, without running it, and close the one before."""
-        for _ in range(2):
+        for _ in range(5):
             opened = self.show(notebook)
             if not self.page.get_by_text(LOST).count():
                 break
