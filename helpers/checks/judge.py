@@ -1,0 +1,223 @@
+"""Judge an answer by what it does: right, wrong and why, or not attempted."""
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from helpers.checks.compare import Raised, TimedOut, difference, same
+from helpers.checks.exercise import Exercise, Mistake, Probe, Untested
+from helpers.checks.exercises import find
+from helpers.checks.observe import Observation, observe, observe_apart, undisturbed
+
+RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
+LIKELY = 0.6  # the share of wrong probes that a guess must explain
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The smallest probe that shows a mistake: what went in, what came out, what should have."""
+
+    label: str
+    inputs: dict[str, Any]
+    expected: Any
+    obtained: Any
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found: status "right", "wrong" or "not attempted".
+
+    `mistake` is the id of a known mistake or None, `message` says in words what is wrong or what
+    was verified, `evidence` shows it where the answer is wrong.
+    """
+
+    exercise: str
+    status: str
+    message: str
+    mistake: str | None = None
+    evidence: Evidence | None = None
+
+
+def grade(function: Any, exercise: str | None = None) -> Verdict:
+    """Judge a function as the answer to an exercise, by default to the one of its name.
+
+    Raises KeyError when there is no such exercise, and nothing for what the function does.
+    """
+    known = find(exercise or getattr(function, "__name__", str(function)))
+    if not callable(function):
+        text = f"Hand over the function itself: {known.name}, not its result {known.name}(…)."
+        return Verdict(known.name, WRONG, text)
+    if is_stub(function):
+        return Verdict(known.name, NOT_ATTEMPTED, "Not attempted yet.")
+    backends = backends_for(function, known)
+    return settle(known, (observe_apart(function, known, backend) for backend in backends))
+
+
+def backends_for(function: Callable, known: Exercise) -> list[str]:
+    """NumPy, and tensors where torch is in use: to load it takes longer than an answer may."""
+    used = "torch" in getattr(getattr(function, "__code__", None), "co_names", ())
+    if used or known.backends == ("torch",):
+        import_module("torch")
+    loaded = "torch" in sys.modules
+    return [backend for backend in known.backends if backend != "torch" or loaded]
+
+
+def settle(known: Exercise, runs: Iterable[list[Observation]]) -> Verdict:
+    """The verdict on what each backend saw: the first that is right, else the most telling."""
+    verdicts = []
+    for seen in runs:
+        verdicts.append(judge(known, seen))
+        if isinstance(seen[-1].value, TimedOut) or gives_the_same(known, seen):
+            return verdicts[-1]
+    return min(verdicts, key=_rank)
+
+
+def gives_the_same(known: Exercise, seen: list[Observation]) -> bool:
+    """Whether all results are right; whoever then changes an argument in place is judged by that,
+    and not tried on tensors, of which `x += array` makes a new one."""
+    pairs = zip(seen, expected_of(known.name), strict=True)
+    return all(same(o.value, e.value, known.whole_numbers) for o, e in pairs)
+
+
+def is_stub(function: Callable) -> bool:
+    """Whether a function does nothing: its body is `...`, `pass` or `raise NotImplementedError`."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_code not in _idle_code():
+        return False
+    raises = code.co_names == ("NotImplementedError",)
+    nothing = (None, Ellipsis, function.__doc__)
+    return raises or (not code.co_names and all(constant in nothing for constant in code.co_consts))
+
+
+@cache
+def _idle_code() -> set[bytes]:
+    """What this Python makes of bodies that do nothing."""
+    raised = ["NotImplementedError", "NotImplementedError()", "NotImplementedError('later')"]
+    bodies = ["...", "pass", "return", *(f"raise {error}" for error in raised)]
+    scope: dict[str, Callable] = {}
+    for i, body in enumerate(bodies):
+        exec(f"def plain_{i}():\n {body}\ndef told_{i}():\n 'What it does.'\n {body}", scope)
+    return {f.__code__.co_code for name, f in scope.items() if name[0] != "_"}
+
+
+@cache
+def expected_of(name: str) -> list[Observation]:
+    """What the reference gives on each probe."""
+    known = find(name)
+    with undisturbed():
+        return list(observe(known.reference, known, known.backends[0]))
+
+
+@cache
+def mistakes_of(name: str) -> list[tuple[Mistake, list[Observation]]]:
+    """What each known mistake gives on each probe."""
+    known = find(name)
+    run = known.backends[0]
+    with undisturbed():
+        return [(m, list(observe(m.function, known, run))) for m in known.mistakes]
+
+
+def judge(known: Exercise, seen: list[Observation]) -> Verdict:
+    """Compare observations with those of the reference and of the known mistakes."""
+    expected = expected_of(known.name)
+    pairs = zip(seen, expected, strict=True)
+    wrong = [i for i, pair in enumerate(pairs) if not agree(*pair, known)]
+    if not wrong:
+        return Verdict(known.name, RIGHT, verified(known, seen))
+    late = [i for i in wrong if isinstance(seen[i].value, TimedOut)]
+    first = (late or wrong)[0]
+    evidence = _evidence(known.probes[first], expected[first], seen[first], known)
+    if not late and (mistake := _named(known, seen)):
+        message = mistake[0].message + _in_place(seen, mistake[1])
+        if all(isinstance(seen[i].value, Raised) for i in wrong):  # many causes look like this
+            message = (
+                f"{difference(evidence.expected, evidence.obtained)} The cause may be: {message}"
+            )
+        return Verdict(known.name, WRONG, message, mistake[0].id, evidence)
+    return Verdict(known.name, WRONG, _in_words(known, evidence, seen, wrong), None, evidence)
+
+
+def agree(a: Observation, b: Observation, known: Exercise) -> bool:
+    """Whether two functions did the same on a probe, to the inputs too."""
+    return a.changed == b.changed and same(a.value, b.value, known.whole_numbers)
+
+
+def verified(known: Exercise, seen: list[Observation]) -> str:
+    """Say on what a right answer was tried."""
+    tried = [i for i, o in enumerate(seen) if not isinstance(o.value, Untested)]
+    return "Right on " + "; ".join(known.probes[i].label for i in tried) + "."
+
+
+def _rank(verdict: Verdict) -> tuple[bool, bool]:
+    """The most telling of several verdicts first: named, or else without an exception."""
+    raised = verdict.evidence is not None and isinstance(verdict.evidence.obtained, Raised)
+    return verdict.mistake is None, raised
+
+
+def _named(known: Exercise, seen: list[Observation]) -> tuple[Mistake, list[Observation]] | None:
+    """The known mistake that gives the same on every probe.
+
+    Where none also changes the same inputs, one that changes fewer of them: the rest is said too.
+    """
+
+    def alike(a: Observation, b: Observation) -> bool:
+        touches_no_more = set(b.changed) <= set(a.changed)
+        return touches_no_more and same(a.value, b.value, known.whole_numbers)
+
+    for test in (lambda a, b: agree(a, b, known)), alike:
+        for mistake, made in mistakes_of(known.name):
+            if all(test(*pair) for pair in zip(seen, made, strict=True)):
+                return mistake, made
+    return None
+
+
+def _in_place(seen: list[Observation], made: list[Observation]) -> str:
+    """Say which arguments were changed in place that a mistake leaves alone."""
+    changed = {n for a, b in zip(seen, made, strict=True) for n in a.changed if n not in b.changed}
+    return "".join(f" It also changes its argument {n} in place." for n in sorted(changed))
+
+
+def _evidence(probe: Probe, expected: Observation, seen: Observation, known: Exercise) -> Evidence:
+    inputs = dict(zip(known.parameters, probe.args, strict=False)) | probe.kwargs
+    if same(seen.value, expected.value, known.whole_numbers):  # so it changed its inputs
+        names = " and ".join(seen.changed)
+        return Evidence(probe.label, inputs, f"{names} unchanged", f"{names} changed in place")
+    return Evidence(probe.label, inputs, expected.value, seen.value)
+
+
+def _in_words(
+    known: Exercise, evidence: Evidence, seen: list[Observation], wrong: list[int]
+) -> str:
+    """What fails, where no known mistake explains all of it."""
+    changed = [name for i in wrong for name in seen[i].changed]
+    if isinstance(evidence.obtained, str) and evidence.obtained.endswith("changed in place"):
+        text = (
+            f"It changes its argument {changed[0]} in place: make a new array instead, or a copy."
+        )
+    else:
+        text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
+        text = f"For {evidence.label}: {text}"
+        if changed:
+            text += f" It also changes its argument {changed[0]} in place."
+    tried = [i for i, o in enumerate(seen) if not isinstance(o.value, Untested)]
+    right = [known.probes[i].label for i in tried if i not in wrong]
+    if right:
+        text += f" It is right on: {'; '.join(right[:4])}."
+    if guess := _guess(known, seen, wrong):
+        text += f" Perhaps this is part of it: {guess.message}"
+    return text
+
+
+def _guess(known: Exercise, seen: list[Observation], wrong: list[int]) -> Mistake | None:
+    """The known mistake that explains most of the wrong probes, if it explains enough of them."""
+
+    def explained(made: list[Observation]) -> float:
+        return sum(agree(seen[i], made[i], known) for i in wrong) / len(wrong)
+
+    telling = [(explained(made), mistake) for mistake, made in mistakes_of(known.name)]
+    share, mistake = max(telling, key=lambda pair: pair[0], default=(0, None))
+    raised = all(isinstance(seen[i].value, Raised) for i in wrong)
+    return mistake if share >= LIKELY and not raised else None

@@ -1,0 +1,339 @@
+"""Run a function on the probes of an exercise, away from the notebook and for a limited time.
+
+On Linux the probes run in a fork of this process: whatever the function does — loop for ever, call
+`sys.exit`, fill the memory, change a module — stays there, and ends with it. Elsewhere they run in
+a thread that is interrupted when the time is over.
+"""
+
+import base64
+import builtins
+import contextlib
+import copy
+import ctypes
+import functools
+import io
+import json
+import linecache
+import os
+import random
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from helpers.checks.compare import Opaque, Raised, TimedOut
+from helpers.checks.exercise import About, Exercise, Probe, Untested
+
+MEMORY = 2 * 2**30  # bytes that an answer may take on top of what the notebook has
+LARGEST = 10**6  # numbers in an array, letters in a text that is looked at
+MOST = 64 * 2**20  # bytes that are read of all results
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a probe saw, and which arguments the function changed in place."""
+
+    value: Any
+    changed: tuple[str, ...] = ()
+
+
+# ---------------------------------------------------------------- one call
+
+
+class Subject:
+    """A function that takes and gives NumPy, whatever it is written for.
+
+    Each call gets copies of its arguments, as tensors for the backend "torch"; the names of those
+    that it changed in place gather in `changed`.
+    """
+
+    def __init__(self, function: Callable, backend: str, parameters: list[str]):
+        self.function, self.backend, self.parameters = function, backend, parameters
+        self.changed: list[str] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        named = dict(zip(self.parameters, args, strict=False)) | kwargs
+        before, given = copy.deepcopy(named), copy.deepcopy((args, kwargs))
+        args, kwargs = _to_torch(given) if self.backend == "torch" else given
+        result = self.function(*args, **kwargs)
+        after = dict(zip(self.parameters, args, strict=False)) | kwargs
+        changed = [name for name in named if _changed(before[name], after[name])]
+        self.changed += [name for name in changed if name not in self.changed]
+        return plain(result, self.backend)
+
+
+def _to_torch(x: Any) -> Any:
+    """The same with tensors for arrays, and functions that take and give tensors."""
+    import torch
+
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(np.array(x))
+    if isinstance(x, np.random.Generator):
+        return torch.Generator().manual_seed(int(x.integers(2**31)))
+    if isinstance(x, dict):
+        return {key: _to_torch(value) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return type(x)(_to_torch(value) for value in x)
+    if callable(x) and not isinstance(x, torch.nn.Module | type):
+        return lambda *args: _to_torch(x(*(plain(arg, "torch") for arg in args)))
+    return x
+
+
+def on_tensors(function: Callable) -> Callable:
+    """Let a function written for tensors take and give arrays as well: `@on_tensors`."""
+
+    @functools.wraps(function)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        import torch
+
+        if any(isinstance(x, torch.Tensor) for x in (*args, *kwargs.values())):
+            return function(*args, **kwargs)
+        args, kwargs = _to_torch((args, kwargs))
+        return plain(function(*args, **kwargs), "torch")
+
+    return either
+
+
+def _changed(before: Any, after: Any) -> bool:
+    """Whether an array, or one in a list or dictionary, is no longer what it was."""
+    if isinstance(before, dict):
+        same_keys = isinstance(after, dict) and before.keys() == after.keys()
+        return not same_keys or any(_changed(before[key], after[key]) for key in before)
+    if isinstance(before, list | tuple):
+        return len(before) != len(after) or any(map(_changed, before, after))
+    if not isinstance(before, np.ndarray):
+        return False
+    after = np.asarray(after)
+    nan = before.dtype.kind == "f"
+    return before.shape != after.shape or not np.array_equal(before, after, equal_nan=nan)
+
+
+def plain(x: Any, backend: str = "numpy") -> Any:
+    """A result as None, truth, number, text, array, list or dictionary; else an Opaque."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        if backend == "numpy":
+            return Opaque("torch.Tensor")
+        x = x.detach().cpu().resolve_conj().resolve_neg()
+        return plain((x.float() if x.dtype == torch.bfloat16 else x).numpy())
+    if isinstance(x, np.ndarray | np.generic):
+        if x.dtype.kind not in "biuf" or x.size > LARGEST:
+            return Opaque(f"array of {x.dtype}, shape {x.shape}")
+        return x.item() if x.ndim == 0 else np.asarray(x)
+    if isinstance(x, str | list | tuple | dict) and len(x) > LARGEST:
+        return Opaque(f"{type(x).__name__} of length {len(x)}")
+    if isinstance(x, dict):
+        return {_key(key): plain(value, backend) for key, value in x.items()}
+    if isinstance(x, list | tuple):
+        return [plain(value, backend) for value in x]
+    if x is None or isinstance(x, bool | int | float | str | About | Untested | Opaque):
+        return x
+    return Opaque(type(x).__name__)
+
+
+def _key(key: Any) -> Any:
+    key = key.item() if isinstance(key, np.generic) else key
+    return key if isinstance(key, bool | int | float | str) else repr(key)
+
+
+def observe(function: Callable, exercise: Exercise, backend: str) -> Iterator[Observation]:
+    """Run all probes here and now."""
+    for probe in exercise.probes:
+        yield _observe(function, exercise, probe, backend)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Leave the global random states of Python, NumPy and PyTorch as they were."""
+    torch = sys.modules.get("torch")
+    states = random.getstate(), np.random.get_state(), torch and torch.get_rng_state()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(states[0])
+        np.random.set_state(states[1])  # noqa: NPY002
+        if torch:
+            torch.set_rng_state(states[2])
+
+
+def _observe(function: Callable, exercise: Exercise, probe: Probe, backend: str) -> Observation:
+    subject = Subject(function, backend, exercise.parameters)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            value = plain(probe.run(subject))
+    except OutOfTime:
+        raise
+    except BaseException as error:  # also SystemExit and KeyboardInterrupt of the learner's code
+        value = _raised(error, function)
+    return Observation(value, tuple(subject.changed))
+
+
+def _raised(error: BaseException, function: Callable) -> Raised:
+    """The exception in words, with the last line that is the learner's own."""
+    code = getattr(function, "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if code is not None and f.filename == code.co_filename]
+    line = linecache.getline(own[-1].filename, own[-1].lineno).strip() if own else ""
+    return Raised(type(error).__name__, " ".join(str(error).split())[:300], line)
+
+
+# ---------------------------------------------------------------- away from the notebook
+
+
+def observe_apart(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
+    """Run all probes within the exercise's time; the first that does not end is TimedOut."""
+    apart = _in_a_fork if sys.platform == "linux" else _in_a_thread
+    return apart(function, exercise, backend)
+
+
+def _in_a_fork(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
+    source, sink = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the other threads of a kernel are not needed there
+        child = os.fork()
+    if child == 0:
+        try:
+            os.close(source)
+            _quiet_and_small()
+            with os.fdopen(sink, "wb") as stream:
+                for observation in observe(function, exercise, backend):
+                    stream.write(pack(observation) + b"\n")
+                    stream.flush()
+        finally:
+            os._exit(0)
+    os.close(sink)
+    try:
+        lines = _read(source, exercise.seconds)
+    finally:
+        os.close(source)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return _complete([unpack(line) for line in lines], exercise)
+
+
+def _quiet_and_small() -> None:
+    """In the fork: no output, one thread, little memory, a process group of its own."""
+    import gc
+    import resource
+
+    os.setsid()
+    gc.disable()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(nothing, stream)
+    sys.stdout = sys.stderr = open(os.devnull, "w")
+    sys.stdin, builtins.input = None, _nobody
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)  # its pool of threads did not come along
+    with contextlib.suppress(OSError, ValueError):
+        pages = int(open("/proc/self/statm").read().split()[0])
+        limit = pages * resource.getpagesize() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _nobody(prompt: Any = "") -> str:
+    raise EOFError("there is nobody to ask: work with the arguments alone")
+
+
+def _read(source: int, seconds: float) -> list[bytes]:
+    """Complete lines until the end of the stream or of the time, or more than can be read."""
+    end, data, lost = time.monotonic() + seconds, bytearray(), TimedOut()
+    while (left := end - time.monotonic()) > 0 and select.select([source], [], [], left)[0]:
+        chunk = os.read(source, 1 << 20)
+        if not chunk:
+            return bytes(data).split(b"\n")[:-1]
+        data += chunk
+        if len(data) > MOST:
+            lost = Opaque("more than can be looked at")
+            break
+    return [*bytes(data).split(b"\n")[:-1], pack(Observation(lost))]
+
+
+def _complete(seen: list[Observation], exercise: Exercise) -> list[Observation]:
+    """What no probe reported, because the process ended or the time was over, counts as raised."""
+    lost = Observation(Raised("SystemExit", "it ended the process that ran it"))
+    if seen and isinstance(seen[-1].value, TimedOut):
+        lost = seen[-1]
+    return (seen + [lost] * len(exercise.probes))[: len(exercise.probes)]
+
+
+class OutOfTime(BaseException):
+    """Raised inside a thread whose time is over."""
+
+
+def _in_a_thread(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
+    seen: list[Observation] = []
+
+    def work() -> None:
+        with contextlib.suppress(OutOfTime), contextlib.redirect_stdout(io.StringIO()):
+            seen.extend(observe(function, exercise, backend))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(exercise.seconds)
+    late, end = thread.is_alive(), time.monotonic() + 1
+    while thread.is_alive() and time.monotonic() < end:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
+        )
+        thread.join(0.05)
+    return _complete([*seen, Observation(TimedOut())] if late else seen, exercise)
+
+
+# ---------------------------------------------------------------- as text, and back
+
+TAGGED = {cls.__name__: cls for cls in (Raised, Opaque, TimedOut, About, Untested)}
+
+
+def pack(observation: Observation) -> bytes:
+    """Write an observation as one line of JSON: nothing that is read back can run."""
+    return json.dumps([_pack(observation.value), list(observation.changed)]).encode()
+
+
+def unpack(line: bytes) -> Observation:
+    """Read an observation; ValueError for anything that `pack` would not write."""
+    try:
+        value, changed = json.loads(line)
+        return Observation(_unpack(value), tuple(str(name) for name in changed))
+    except (LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"not an observation: {line[:80]!r}") from error
+
+
+def _pack(x: Any) -> Any:
+    if isinstance(x, np.ndarray):
+        x = np.ascontiguousarray(x)
+        return {"array": base64.b64encode(x).decode(), "dtype": x.dtype.str, "shape": x.shape}
+    if isinstance(x, list):
+        return [_pack(value) for value in x]
+    if isinstance(x, dict):
+        return {"pairs": [[_pack(key), _pack(value)] for key, value in x.items()]}
+    if type(x).__name__ in TAGGED:
+        return {"tag": type(x).__name__, "fields": vars(x)}
+    return x
+
+
+def _unpack(x: Any) -> Any:
+    if isinstance(x, list):
+        return [_unpack(value) for value in x]
+    if not isinstance(x, dict):
+        return x
+    if "array" in x:
+        dtype = np.dtype(x["dtype"])
+        if dtype.kind not in "biuf":
+            raise ValueError(f"dtype is {dtype}, but must be of numbers or truth values")
+        return np.frombuffer(base64.b64decode(x["array"]), dtype).reshape(x["shape"])
+    if "pairs" in x:
+        return {_unpack(key): _unpack(value) for key, value in x["pairs"]}
+    return TAGGED[x["tag"]](**x["fields"])
