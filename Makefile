@@ -19,8 +19,12 @@ export OMP_NUM_THREADS := 1
 # UTF-8 on Windows too.
 export PYTHONUTF8 := 1
 
+# What runs the notebooks to compare or save them must not depend on the answers that a learner
+# keeps in notebooks/my_transformer.py, nor write there.
+test test-notebooks notebooks: export MY_TRANSFORMER := off
+
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-notebooks notebooks site bench-widgets format links clean
+.PHONY: help lab test test-notebooks notebooks site bench-widgets format links fresh grade mutants clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +62,19 @@ format: $(READY) ## fix and format code and notebooks
 
 links: $(READY) ## write the repository's address into badges and setup cells (new: REPO=owner/name)
 	$(BIN)/python .ci/links.py $(REPO)
+
+fresh: ## start the exercises again: put notebooks/my_transformer.py aside
+	$(PYTHON) .ci/fresh.py
+
+grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… (options: GRADE="--seconds 60")
+ifeq ($(FOLDER),)
+	@echo "Which folder? make grade FOLDER=path/to/the/notebooks"
+else
+	$(BIN)/python -m helpers.checks.classroom "$(FOLDER)" $(GRADE)
+endif
+
+mutants: $(READY) ## change every reference mechanically and list what the checks do not notice
+	$(BIN)/python .ci/mutants.py $(NAME)
 
 clean: ## remove .venv, site/ and all caches
 	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints

@@ -6,6 +6,8 @@ Rooms, in the order of the course; each imports only those before it:
     layers                                  PyTorch modules of the same mathematics
     figures                                 pictures and printed tables
     widgets                                 attention to touch, in the browser
+    checks                                  exercises, and what says which mistake was made
+    mine                                    your functions where they are right, else the course's
 
 Importing this package loads none of them, and the NumPy rooms never load PyTorch.
 """

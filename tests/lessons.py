@@ -48,6 +48,12 @@ def tree(cell):
     return ast.parse("\n".join(plain))
 
 
+def is_stub(node):
+    """Whether a definition waits to be written: a docstring and `...`."""
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    return [ast.unparse(line) for line in body] == ["..."]
+
+
 def outputs(path):
     """All outputs, each with the id of its cell."""
     return [(cell["id"], output) for cell in code_cells(path) for output in cell["outputs"]]

@@ -7,7 +7,18 @@ import re
 from itertools import pairwise
 
 import pytest
-from lessons import FOLDER, PATHS, by_room, cells, code_cells, headings, markdown, outputs, tree
+from lessons import (
+    FOLDER,
+    PATHS,
+    by_room,
+    cells,
+    code_cells,
+    headings,
+    is_stub,
+    markdown,
+    outputs,
+    tree,
+)
 
 ROOMS = [
     "Setup",
@@ -17,10 +28,12 @@ ROOMS = [
     "See it",
     "Predict",
     "Watch out",
+    "Your turn",
     "Recap and next",
 ]
 VIEW = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
+CHECK = r"(\w+) = check\(\1\)"
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 EMOJI = re.compile("[\U0001f300-\U0001faff☀-➿]")
 
@@ -139,6 +152,52 @@ def test_the_answer_of_a_question_is_computed(path):
             answer = next(k.value for k in call.keywords if k.arg == "answer")
             used = {node.id for node in ast.walk(answer) if isinstance(node, ast.Name)}
             assert used, cell["id"]
+
+
+@every_notebook
+def test_your_turn_has_two_to_four_exercises(path):
+    """Markdown, a stub, its check: difficulty and minutes are those of the exercise."""
+    from helpers.checks.exercises import find
+
+    room = by_room(path)["Your turn"]
+    at = [i for i, cell in enumerate(room) if re.fullmatch(CHECK, cell["source"])]
+    assert 2 <= len(at) <= 4
+    for number, i in enumerate(at, start=1):
+        name = room[i]["source"].partition(" ")[0]
+        (stub,) = tree(room[i - 1]).body
+        assert is_stub(stub) and stub.name == name and ast.get_docstring(stub), name
+        assert len(ast.get_docstring(stub).splitlines()) == 1, name
+        known = find(name)
+        assert [a.arg for a in stub.args.args] == known.parameters, name
+        told = (
+            f"**{number} · {name}** — difficulty {known.level} of 3, about {known.minutes} minutes"
+        )
+        title, empty, task = room[i - 2]["source"].splitlines()[:3]
+        assert (title, empty) == (told, "") and task, name
+        assert known.notebook == path.stem[:2], name
+
+
+@every_notebook
+def test_your_turn_imports_what_its_text_names(path):
+    """A learner who types `hint()` gets a hint, not a NameError."""
+    room = by_room(path)["Your turn"]
+    told = "\n".join(cell["source"] for cell in room if cell["cell_type"] == "markdown")
+    named = set(re.findall(r"`(check|hint|solution|progress)\(", told)) | {"check"}
+    first = next(cell for cell in room if cell["cell_type"] == "code")
+    (line,) = tree(first).body
+    assert line.module == "helpers.checks" and named <= {alias.name for alias in line.names}
+
+
+@every_notebook
+def test_checks_are_saved_small_and_not_attempted(path):
+    """With their words for screen readers beside the HTML; no answer of an author's is saved."""
+    for cell in by_room(path)["Your turn"]:
+        if re.fullmatch(CHECK, cell["source"]):
+            name = cell["source"].partition(" ")[0]
+            (output,) = cell["outputs"]
+            text, markup = ("".join(output["data"][k]) for k in ("text/plain", "text/html"))
+            assert text.startswith(f"{name}: not attempted."), cell["id"]
+            assert "not attempted" in markup and len((text + markup).encode()) < 3000, cell["id"]
 
 
 @every_notebook

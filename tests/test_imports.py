@@ -6,7 +6,8 @@ import sys
 import pytest
 
 NUMPY_ROOMS = ["helpers", "helpers.text", "helpers.attention", "helpers.blocks",
-               "helpers.decoding", "helpers.figures", "helpers.widgets"]  # fmt: skip
+               "helpers.decoding", "helpers.figures", "helpers.widgets", "helpers.checks",
+               "helpers.mine"]  # fmt: skip
 
 
 @pytest.mark.parametrize("room", NUMPY_ROOMS)
@@ -22,3 +23,14 @@ def test_the_package_itself_imports_nothing():
     code = "import sys; before = set(sys.modules); import helpers; print(set(sys.modules) - before)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "{'helpers'}"
+
+
+def test_checks_load_no_exercise_until_one_is_asked_for():
+    """Then they load all of them, and still no PyTorch."""
+    code = """import sys, helpers.checks, helpers.mine
+def loaded(): return [m for m in sys.modules if m.startswith("helpers.checks.exercises.")]
+print(loaded())
+from helpers.mine import softmax
+print(len(loaded()) >= 13, softmax.__module__, "torch" in sys.modules)"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.splitlines() == ["[]", "True helpers.attention False"]

@@ -313,3 +313,27 @@ def test_softmax_stands_at_its_bracket_and_max_above_its_index(site):
 def test_unknown_formula_is_named(site):
     with pytest.raises(ValueError, match=r"\\nonsense is not known"):
         site.mathml(r"a + \nonsense")
+
+
+# ---------------------------------------------------------------- verdicts of checks
+
+
+def test_verdicts_stand_on_the_page(site, tmp_path):
+    """Whole, folded as in the notebook, without a script, and without the plain text twice."""
+    from helpers.checks import judge, show
+    from helpers.checks.exercises import find
+
+    found = judge.Evidence(
+        HOSTILE, {"x": [HOSTILE]}, HOSTILE, judge.Raised("Error", HOSTILE, HOSTILE)
+    )
+    verdict = judge.Verdict("softmax", judge.WRONG, HOSTILE, None, found)
+    made = [show.shown(verdict, find("softmax")), show.not_attempted(find("softmax"))]
+    outputs = [
+        {"output_type": "display_data", "metadata": {}, "data": m._repr_mimebundle_()} for m in made
+    ]
+    path = tmp_path / "98_trial.ipynb"
+    path.write_text(json.dumps(trial({}, outputs)), encoding="utf-8")
+    page = Reader(site.notebook_page(path))
+    assert page.open == [] and len(page.all("details")) == 8
+    assert not page.all("img") and len(page.all("script")) == 2
+    assert "not attempted" in page.prose and made[1].text not in page.prose

@@ -1,0 +1,371 @@
+"""What a learner sees of a check: verdict, evidence, hints, solution, progress; no traceback."""
+
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from cells import SOFTMAX, Notebook
+from lessons import PATHS, headings
+
+from helpers import attention
+from helpers.checks import bundle, evidence, show
+from helpers.checks.compare import Opaque, Raised, TimedOut
+from helpers.checks.exercise import About
+from helpers.checks.exercises import exercises
+from helpers.checks.judge import Evidence, Verdict
+from helpers.checks.keep import TITLES
+
+VOID = {"br", "img"}
+STUB = 'def softmax(x, axis=-1):\n    """Numbers → weights."""\n    ...'
+ONE_SUM = "def softmax(x, axis=-1):\n    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()"
+HOSTILE = "<script>alert(1)</script> & 'quotes' `code` \\x1b[31m \\ud800"
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    for name, value in {"last": None, "shown": {}, "right": set()}.items():
+        monkeypatch.setattr(show.Memory, name, value)
+    return Notebook(monkeypatch)
+
+
+class Reader(HTMLParser):
+    """Whether markup is whole, and what stands in it."""
+
+    def __init__(self, markup):
+        super().__init__()
+        self.open, self.tags, self.words = [], [], ""
+        self.feed(markup)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def checked(notebook, source, name="softmax"):
+    """Run an answer and its check; what the check returned."""
+    notebook.run(source).run(f"answer = {name}\n{name} = check({name})")
+    Reader(notebook.html)
+    return notebook[name]
+
+
+# ---------------------------------------------------------------- what check returns and says
+
+
+def test_right_answer_comes_back(notebook):
+    assert checked(notebook, SOFTMAX) is notebook["answer"]
+    assert notebook.last.startswith("softmax: right, tried on three scores; two rows")
+    assert "<b>✓ right</b>" in notebook.html
+
+
+def test_reference_comes_back_for_a_wrong_answer(notebook):
+    assert checked(notebook, ONE_SUM) is attention.softmax
+    assert notebook.last.startswith("softmax: not yet. ")
+    assert "<b>◐ not yet</b>" in notebook.html
+    for word in ("x", "expected", "yours", "difference", "0.0900", "0.0793", "-0.0107"):
+        assert word in notebook.last and word in notebook.html, word
+
+
+def test_stub_is_not_attempted_and_its_output_small(notebook):
+    assert checked(notebook, STUB) is attention.softmax
+    assert notebook.last == "softmax: not attempted. The course's own is used until yours is right."
+    assert "<b>○ not attempted</b>" in notebook.html
+
+
+@pytest.mark.parametrize("name", exercises())
+def test_what_every_saved_notebook_holds_stays_small(name):
+    made = show.not_attempted(exercises()[name])
+    Reader(made.html)
+    assert len((made.html + made.text).encode()) < 3000
+    assert "solution" in made.html
+
+
+def test_check_run_again_with_the_reference_is_no_answer(notebook):
+    """Else the course's own function would count as the learner's."""
+    checked(notebook, STUB)
+    notebook.run("softmax = check(softmax)")
+    assert "run the cell with your function first" in notebook.last
+    assert not show.Memory.right
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["3", "np.ones((2, 2))", "None", "lambda x: x", "len", "int", "type('x', (), {})()",
+     "__import__('functools').partial(len)", "np", "np.exp", "'softmax'", "check", "Odd()"],
+)  # fmt: skip
+def test_what_is_no_exercise_comes_back_with_words(notebook, made):
+    notebook.run("class Odd:\n    def __getattr__(self, name): raise RuntimeError(name)")
+    notebook.run(f"made = {made}\nback = check(made)")
+    assert notebook["back"] is notebook["made"]
+    assert "There are exercises for" in notebook.last and "softmax" in notebook.last
+    Reader(notebook.html)
+
+
+def test_mistyped_name_is_guessed(notebook):
+    notebook.run("def sofmax(x): ...\ncheck(sofmax)")
+    assert "No exercise is called sofmax. Is it softmax?" in notebook.last
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "softmax = lambda x, axis=-1: attention.softmax(x, axis)",
+        "softmax = functools.partial(attention.softmax)",
+        "def mine(x, axis=-1): return attention.softmax(x, axis)\nsoftmax = mine",
+        "class Weights:\n    def __call__(self, x, axis=-1): return attention.softmax(x, axis)\n"
+        "softmax = Weights()",
+    ],
+)
+def test_answer_without_the_name_is_known_by_its_variable(notebook, source):
+    notebook.run("import functools\nfrom helpers import attention")
+    assert checked(notebook, source) is notebook["answer"]
+    assert notebook.last.startswith("softmax: right,")
+
+
+BROKEN = {
+    "raises": f'raise ValueError("{HOSTILE}")',
+    "exits": "raise SystemExit",
+    "prints": "print(x)",
+    "returns text": 'return "<b>weights</b>"',
+    "returns a dictionary": "return {'<b>': x}",
+    "returns a list": "return [x, None, {1: 2}]",
+    "returns itself": "return softmax",
+    "returns a generator": "yield x",
+    "changes x": "x -= x.max(); return x",
+    "returns complex numbers": "return x + 1j",
+    "recurses": "return softmax(x, axis)",
+    "is empty": "return np.zeros((0, 3))",
+    "is nan": "return x * np.nan",
+    "is whole": "return np.asarray(x).astype(int)",
+}
+
+
+@pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
+def test_nothing_that_an_answer_does_stops_the_notebook(notebook, body):
+    assert checked(notebook, f"def softmax(x, axis=-1):\n    {body}") is attention.softmax
+    assert notebook.last.startswith("softmax: not yet. ")
+    assert "Traceback" not in notebook.last
+    notebook.last.encode()
+    notebook.html.encode()
+    assert "script" not in Reader(notebook.html).tags
+
+
+def test_exception_is_told_with_the_line_of_the_learner(notebook):
+    checked(notebook, 'def softmax(x, axis=-1):\n    raise ValueError("<b>no</b>")  # here')
+    assert "ValueError: <b>no</b>" in notebook.last and "# here" in notebook.last
+    assert "&lt;b&gt;no&lt;/b&gt;" in notebook.html and "<b>no</b>" not in notebook.html
+
+
+def test_a_check_that_fails_itself_is_reported_in_words(notebook, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("<oh>")
+
+    monkeypatch.setattr(show, "grade", fail)
+    assert checked(notebook, SOFTMAX) is attention.softmax
+    assert "RuntimeError: <oh>" in notebook.last and "please report it" in notebook.last
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def told(expected, obtained, **inputs):
+    """The evidence as text; its HTML must be whole."""
+    found = Evidence("two rows", inputs, expected, obtained)
+    markup, text = bundle.shown_parts(evidence.parts_of(found))
+    Reader(markup)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [(0.5, "0.5000"), (-1e-9, "0.0000"), (3, "3"), (True, "True"), (np.float32(2), "2.0000"),
+     (float("nan"), "nan"), (-np.inf, "-inf"), (12345678.0, "1.235e+07")],
+)  # fmt: skip
+def test_numbers_have_four_decimals(x, text):
+    assert evidence.number(x) == text
+
+
+def test_inputs_are_written_as_short_as_they_are():
+    small = {"Q": np.array([[1.0, 2.5]]), "n": np.array([3, 4]), "axis": 0, "words": ["a", "b"]}
+    other = {"X": np.ones((2, 3, 4)), "p": {"W": np.eye(2)}, "step": len}
+    text = told(1.0, 2.0, **small, **other, rng=np.random.default_rng())
+    assert "  1.0  2.5" in text and "  3  4" in text
+    assert "axis = 0" in text and "p: a dictionary with W" in text
+    assert "rng: a random generator" in text and "step: a function" in text
+    assert "words: ['a', 'b']" in text and "X: floats of shape (2, 3, 4)" in text
+
+
+def test_matrices_stand_beside_their_difference():
+    a, b = np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([[0.1, 0.9], [0.75, 0.5]])
+    found = Evidence("two rows", {}, a, b)
+    (tables,) = [p.tables for p in evidence.parts_of(found) if isinstance(p, evidence.Beside)]
+    assert [table.caption for table in tables] == ["expected", "yours", "difference"]
+    assert tables[2].cells == [["0", "0"], ["+0.2500", "0"]]
+    assert tables[2].tints == [[0, 0], [1, 0]]
+
+
+def test_only_the_first_matrix_that_differs_is_shown():
+    a = np.zeros((2, 3, 2, 2))
+    b = a.copy()
+    b[1, 2, 0, 1] = 7
+    assert "the first matrix that differs, [1, 2]" in told(a, b)
+    assert "+7.0000" in told(a, b) and told(a, b).count("0.0000") == 7
+
+
+def test_large_matrices_are_cut_around_the_first_difference():
+    a = np.zeros((20, 30))
+    b = a.copy()
+    b[15, 29] = 1
+    text = told(a, b)
+    assert "rows 12 to 19 of 20; columns 22 to 29 of 30" in text and "+1.0000" in text
+    assert len(text) < 3000
+
+
+def test_vectors_are_three_rows_of_one_table():
+    text = told(np.array([1.0, 2.0]), np.array([1.0, 2.5]))
+    assert re.search(
+        r"expected +1\.0000 +2\.0000\n +yours +1\.0000 +2\.5000\n +difference +0 ", text
+    )
+
+
+def test_masks_say_where_they_differ():
+    text = told(np.array([[True, False]]), np.array([[True, True]]))
+    assert "True  False" in text and re.search(r"difference:\n +=  ≠", text)
+
+
+def test_not_a_number_is_marked():
+    assert "≠" in told(np.array([[1.0, 2.0]]), np.array([[np.nan, 2.0]]))
+
+
+@pytest.mark.parametrize(
+    ("expected", "obtained", "words"),
+    [
+        (np.ones((2, 3)), np.ones((3, 2)), ["expected (2, 3)", "yours (3, 2)"]),
+        (np.ones((2, 3)), np.ones(3, int), ["expected (2, 3)", "yours (3,)"]),
+        (np.ones((50, 60)), np.ones((60, 50)), ["floats of shape (50, 60)"]),
+        (np.ones((0, 3)), np.ones((0, 4)), ["shape (0, 3)", "shape (0, 4)"]),
+        (0.25, 0.5, ["expected: 0.2500", "yours: 0.5000"]),
+        (["a", "b"], ["a"], ["expected: ['a', 'b']", "yours: ['a']"]),
+        ({"the": 0}, {"The": 0}, ["expected: {'the': 0}", "yours: {'The': 0}"]),
+        ({"rows sum to 1": True}, {"rows sum to 1": False}, ["does not hold: rows sum to 1"]),
+        ({"share": About(0.3, 0.01)}, {"share": About(0.7, 0)}, ["share:", "0.3000", "0.7000"]),
+        ([np.ones(2), np.ones(2)], [np.ones(2), np.zeros(2)], ["result 2 of 2", "-1.0000"]),
+        ("x unchanged", "x changed in place", ["expected: x unchanged", "yours: x changed in"]),
+        (np.ones(2), None, ["yours: None"]),
+        (np.ones(2), TimedOut(), ["yours: no answer in time"]),
+        (np.ones(2), Raised("ValueError", "no"), ["yours: it stopped with ValueError"]),
+        (np.ones(2), Opaque("Foo"), ["an object of type Foo"]),
+        (True, False, ["expected: True", "yours: False"]),
+        (np.ones(2), "text", ["yours: text"]),
+        (np.ones((2, 2)), np.ones((2, 2)) + 1e-12, ["expected"]),
+    ],
+)
+def test_every_kind_of_result_is_shown(expected, obtained, words):
+    text = told(expected, obtained)
+    for word in words:
+        assert word in text
+
+
+def test_tinted_cells_stay_readable():
+    """Contrast of text on the strongest tint, on the white and the black of JupyterLab."""
+    (r, g, b, share) = re.search(r"\((\d+),(\d+),(\d+),([\d.]+)\)", bundle.tint(1)).groups()
+
+    def light(colour):
+        parts = [c / 255 for c in colour]
+        parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return np.dot(parts, [0.2126, 0.7152, 0.0722])
+
+    colour, share = np.array([r, g, b], float), float(share)
+    for page, ink in (((255,) * 3, (33,) * 3), ((17,) * 3, (222,) * 3)):
+        mixed = share * colour + (1 - share) * np.array(page)
+        bright, dark = sorted([light(mixed), light(ink)], reverse=True)
+        assert (bright + 0.05) / (dark + 0.05) >= 4.5
+
+
+# ---------------------------------------------------------------- hints, solution, progress
+
+
+def test_hints_come_one_by_one(notebook):
+    checked(notebook, STUB)
+    for step in (1, 2, 3):
+        notebook.run("hint()")
+        assert notebook.last.startswith(f"softmax, hint {step} of 3, ")
+    notebook.run("hint()")
+    assert 'solution("softmax")' in notebook.last
+    notebook.run('hint("attention_scores")')
+    assert notebook.last.startswith("attention_scores, hint 1 of 3, ")
+
+
+@pytest.mark.parametrize("call", ["hint()", "solution()", 'hint("no")', "solution(3)", "hint([])"])
+def test_help_without_a_known_name_lists_names(notebook, call):
+    notebook.run(call)
+    assert "softmax" in notebook.last and "attention_scores" in notebook.last
+    Reader(notebook.html)
+
+
+@pytest.mark.parametrize("name", exercises())
+def test_solution_is_the_source_of_the_reference(notebook, name):
+    notebook.run(f"solution({name!r})")
+    assert notebook.last.startswith(("def ", "@", "class ")) and f"def {name}(" in notebook.last
+    Reader(notebook.html)
+
+
+def test_progress_counts_what_is_done(notebook):
+    notebook.run("progress()")
+    assert notebook.last.startswith(f"0 of {len(exercises())} exercises done.")
+    checked(notebook, SOFTMAX)
+    notebook.run("progress()")
+    assert notebook.last.startswith(f"1 of {len(exercises())} exercises done.")
+    assert "✓ softmax" in notebook.last and "○ attention_scores" in notebook.last
+    for title in (f"{known.notebook} · {TITLES[known.notebook]}" for known in exercises().values()):
+        assert title in notebook.last and title in notebook.html.replace("\u00a0", " ")
+    Reader(notebook.html)
+
+
+def test_titles_are_those_of_the_notebooks():
+    found = {path.stem[:2]: headings(path, 1)[0].partition(" · ")[2] for path in PATHS}
+    assert found == TITLES
+
+
+# ---------------------------------------------------------------- where it is shown
+
+
+def test_without_ipython_it_is_printed():
+    code = "from helpers.checks import hint\nhint('softmax')"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert said.stdout.startswith("softmax, hint 1 of 3, a nudge: ")
+
+
+def test_a_cell_shows_html_and_text_together():
+    """In IPython, the middle of a cell too; the text does not change from run to run."""
+    code = f"""
+import json
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+shell = InteractiveShell.instance()
+shell.run_cell("import numpy as np; from helpers.checks import check")
+shell.run_cell({ONE_SUM!r})
+with capture_output() as seen:
+    shell.run_cell("new = check(softmax); new = check(softmax)")
+print(json.dumps([output.data for output in seen.outputs]))
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    first, second = json.loads(said.stdout.splitlines()[-1])
+    assert set(first) == {"text/html", "text/plain"} and first == second
+
+
+def test_verdict_of_a_message_alone_is_shown():
+    made = show.shown(Verdict("softmax", "wrong", "No `x`."), exercises()["softmax"])
+    assert made.text == "softmax: not yet. No x." and "No <code>x</code>." in made.html
