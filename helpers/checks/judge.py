@@ -2,12 +2,15 @@
 
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import Any
 
-from helpers.checks.compare import Raised, TimedOut, difference, same
+import numpy as np
+
+from helpers.checks import influence
+from helpers.checks.compare import Opaque, Raised, TimedOut, difference, same
 from helpers.checks.exercise import Exercise, Mistake, Probe, Untested
 from helpers.checks.exercises import find
 from helpers.checks.observe import Observation, observe, observe_apart, undisturbed
@@ -53,7 +56,20 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
     if is_stub(function):
         return Verdict(known.name, NOT_ATTEMPTED, "Not attempted yet.")
     backends = backends_for(function, known)
-    return settle(known, (observe_apart(function, known, backend) for backend in backends))
+    verdict = settle(known, (observe_apart(function, known, backend) for backend in backends))
+    return with_influence(verdict, function, known) if verdict.evidence else verdict
+
+
+def with_influence(verdict: Verdict, function: Callable, known: Exercise) -> Verdict:
+    """Where no known mistake was found, say also what the result depends on, or does not."""
+    if verdict.mistake or isinstance(verdict.evidence.obtained, Raised | TimedOut):
+        return verdict
+    probes = [probe for probe in known.probes if probe.args]
+    probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)
+    for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
+        if found := influence.findings(function, known, probe, "numpy"):
+            return replace(verdict, message=" ".join([verdict.message, *found[:2]]))
+    return verdict
 
 
 def backends_for(function: Callable, known: Exercise) -> list[str]:
@@ -152,9 +168,9 @@ def verified(known: Exercise, seen: list[Observation]) -> str:
 
 
 def _rank(verdict: Verdict) -> tuple[bool, bool]:
-    """The most telling of several verdicts first: named, or else without an exception."""
-    raised = verdict.evidence is not None and isinstance(verdict.evidence.obtained, Raised)
-    return verdict.mistake is None, raised
+    """The most telling of several verdicts first: named, or else with a result to look at."""
+    obtained = verdict.evidence and verdict.evidence.obtained
+    return verdict.mistake is None, isinstance(obtained, Raised | Opaque)
 
 
 def _named(known: Exercise, seen: list[Observation]) -> tuple[Mistake, list[Observation]] | None:
@@ -215,7 +231,8 @@ def _guess(known: Exercise, seen: list[Observation], wrong: list[int]) -> Mistak
     """The known mistake that explains most of the wrong probes, if it explains enough of them."""
 
     def explained(made: list[Observation]) -> float:
-        return sum(agree(seen[i], made[i], known) for i in wrong) / len(wrong)
+        tested = [i for i in wrong if not isinstance(made[i].value, Untested)]
+        return sum(agree(seen[i], made[i], known) for i in tested) / len(wrong)
 
     telling = [(explained(made), mistake) for mistake, made in mistakes_of(known.name)]
     share, mistake = max(telling, key=lambda pair: pair[0], default=(0, None))
