@@ -63,7 +63,7 @@ def test_rooms_in_order(path):
 def test_first_cell_promises_and_says_what_is_needed(path):
     first = cells(path)[0]["source"]
     assert "colab-badge.svg" in first
-    assert re.search(r"\*\*Reading time\*\*: \d+ minutes", first)
+    assert re.search(r"\*\*Reading time\*\*: \d+ minutes\. \*\*Your turn\*\*: \d+ more\.", first)
     assert "**You need**" in first
 
 
@@ -284,20 +284,26 @@ def test_names_a_reader_cannot_know_are_not_used(path):
 @every_notebook
 def test_readme_lists_the_notebook_with_its_minutes(path):
     readme = (FOLDER.parent / "README.md").read_text("utf-8")
-    minutes = re.search(r"\*\*Reading time\*\*: (\d+) minutes", cells(path)[0]["source"])[1]
+    reading, writing = re.findall(r"\*\*: (\d+) m", cells(path)[0]["source"])
     title = headings(path, 1)[0].partition(" · ")[2]
     (row,) = re.findall(rf"^\| {path.stem[:2]} \|.*$", readme, re.MULTILINE)
     assert f"[{title}](notebooks/{path.name})" in row
-    assert f"| {minutes} | [Colab](https://colab.research.google.com/github/" in row
+    assert f"| {reading} + {writing} | [Colab](https://colab.research.google.com/github/" in row
     assert row.endswith(f"/notebooks/{path.name}) |")
 
 
 @every_notebook
 def test_reading_time_is_counted(path):
     """Words at 130 a minute and half a minute for each code cell, rounded to five."""
-    text = re.sub(
-        r"\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|[#*`_|\[\]-]", " ", markdown(path), flags=re.DOTALL
-    )
-    counted = len(text.split()) / 130 + len(code_cells(path)) / 2
+    read = [cell for room, cells in by_room(path).items() if room != "Your turn" for cell in cells]
+    words = "\n\n".join(cell["source"] for cell in read if cell["cell_type"] == "markdown")
+    words = re.sub(r"\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|[#*`_|\[\]-]", " ", words, flags=re.DOTALL)
+    counted = len(words.split()) / 130 + sum(cell["cell_type"] == "code" for cell in read) / 2
     said = int(re.search(r"\*\*Reading time\*\*: (\d+)", cells(path)[0]["source"])[1])
     assert said == 5 * round(counted / 5)
+
+
+@every_notebook
+def test_minutes_of_the_exercises_are_summed(path):
+    said = int(re.search(r"\*\*Your turn\*\*: (\d+) more", cells(path)[0]["source"])[1])
+    assert said == sum(int(m) for m in re.findall(r"of 3, about (\d+) minutes", markdown(path)))

@@ -241,16 +241,20 @@ def _sums(expected: np.ndarray, obtained: np.ndarray) -> str:
     if not expected.ndim or (expected < -ATOL).any() or not np.isfinite(obtained).all():
         return ""
     for axis in range(expected.ndim):
-        if same(expected.sum(axis), np.ones_like(expected.sum(axis))) and expected.shape[axis] > 1:
-            sums = obtained.sum(axis)
-            if same(sums, np.ones_like(sums)):
+        if _all_one(expected.sum(axis)) and expected.shape[axis] > 1:
+            if _all_one(obtained.sum(axis)):
                 return ""
             for other in range(expected.ndim):
-                if other != axis and same(obtained.sum(other), np.ones_like(obtained.sum(other))):
+                if other != axis and _all_one(obtained.sum(other)):
                     return f"It sums to 1 along axis {other} instead of axis {axis}."
+            sums = np.atleast_1d(obtained.sum(axis))
             off = sums[~np.isclose(sums, 1, atol=1e-4)].flat[0]
             return f"It must sum to 1 along axis {axis}, but a sum is {off:.4f}."
     return ""
+
+
+def _all_one(sums: np.ndarray) -> bool:
+    return bool(np.isclose(sums, 1, atol=1e-4).all())
 
 
 def _where(wrong: np.ndarray) -> str:

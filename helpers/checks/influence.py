@@ -32,7 +32,7 @@ def effects(fn: Callable, named: dict[str, Any]) -> dict[str, Any]:
     """For each change of an argument, which parts of the result it changes."""
     before = fn(**named)
     found: dict[str, Any] = {}
-    if not isinstance(before, np.ndarray):
+    if not isinstance(before, np.ndarray) or not np.isfinite(before).all():
         return found
     for path in paths(named):
         array = value_at(named, path)

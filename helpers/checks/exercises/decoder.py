@@ -10,7 +10,8 @@ from helpers import blocks, decoding
 from helpers.attention import attention, causal_mask, merge_heads, multi_head_attention, split_heads
 from helpers.attention import softmax as weights_of
 from helpers.blocks import add_and_norm, feed_forward, layer_norm
-from helpers.checks.exercise import About, Exercise, Probe
+from helpers.checks.exercise import About, Exercise, Probe, Untested
+from helpers.checks.exercises import heads, norms
 
 rng = np.random.default_rng(12)
 
@@ -43,7 +44,7 @@ shift_right = Exercise(
 )
 shift_right.probe("one sentence of three words", np.array([[5, 6, 7]]), 1)
 shift_right.probe("two sentences", np.array([[5, 6, 7, 8], [4, 3, 9, 2]]), 1)
-shift_right.probe("sentences that end in padding", np.array([[7, 2, 0], [5, 6, 2]]), 8)
+shift_right.probe("sentences that end in padding", np.array([[7, 2, 0, 0], [5, 6, 2, 0]]), 8)
 shift_right.probe("a start_id of 0", np.array([[3, 1, 4], [1, 5, 9]]), 0)
 shift_right.probe("as many sentences as words", np.array([[3, 1, 4], [1, 5, 9], [2, 6, 8]]), 7)
 shift_right.probe("targets of a single word", np.array([[3], [4]]), 1)
@@ -142,6 +143,15 @@ def start_for_the_first_sentence_only(targets, start_id):
     """Only the first sentence of the batch begins with start_id. Every row needs it:
     out[:, 0] = start_id, not out[0, 0]."""
     out = np.roll(targets, 1)
+    out[0, 0] = start_id
+    return out
+
+
+@shift_right.mistake
+def start_in_the_first_row_only(targets, start_id):
+    """Only the first row of the batch begins with start_id; in the others the last token came round
+    to the front (np.roll). Every row needs it: out[:, 0] = start_id, not out[0, 0]."""
+    out = np.roll(targets, 1, axis=1)
     out[0, 0] = start_id
     return out
 
@@ -563,6 +573,9 @@ reading_layer = parameters(4, (1, 1), 5, tenths)
 still_layer = small_layer | {"self": small_layer["self"] | {"W_o": np.zeros((4, 4))}}  # adds 0
 
 
+norms.without_chance(decoder_layer, tenths_of(1, 3, 4), tenths_of(1, 2, 4), small_layer)
+
+
 @decoder_layer.experiment("who reads whom")
 def who_notices(fn):
     y, memory = tenths_of(1, 4, 4), tenths_of(1, 3, 4)
@@ -640,6 +653,13 @@ def without_cross_attention(y, memory, p):
     """The cross-attention is missing: memory is never used, so the source is not read. Between
     self-attention and feed-forward, y reads from the encoder's memory, with its own Add & Norm."""
     return layer_of(y, memory, p, (self_read, transform), (1, 3))
+
+
+@decoder_layer.mistake
+def norm_without_cross_attention(y, memory, p):
+    """The cross-attention is missing, only its norm is there: memory is never used, so the source
+    is not read. Before norm2, add what y reads from memory: multi_head_attention with memory."""
+    return layer_of(y, memory, p, (self_read, lambda y, memory, p: 0 * y, transform))
 
 
 @decoder_layer.mistake
@@ -731,6 +751,22 @@ def mask_hides_the_word_itself(y, memory, p):
     nothing. The diagonal belongs to the causal mask: np.tril(…, k=0), keys 0 … i."""
     strict = masked_by(lambda T: np.tril(np.ones((T, T), dtype=bool), -1))
     return layer_of(y, memory, p, (strict, cross_read, transform))
+
+
+@decoder_layer.mistake
+def mask_of_the_batch(y, memory, p):
+    """The causal mask has the length of the batch, len(y) or y.shape[0]; for one sentence it hides
+    nothing. It needs the number of words, axis 1: causal_mask(y.shape[1])."""
+    allowed = masked_by(lambda T: causal_mask(len(y)))
+    return layer_of(y, memory, p, (allowed, cross_read, transform))
+
+
+@decoder_layer.mistake
+def mask_of_the_source(y, memory, p):
+    """The causal mask has the length of memory, S. Written words look at written words: it needs
+    their number, axis 1 of y, causal_mask(y.shape[1])."""
+    allowed = masked_by(lambda T: causal_mask(memory.shape[1]))
+    return layer_of(y, memory, p, (allowed, cross_read, transform))
 
 
 @decoder_layer.mistake
@@ -1148,6 +1184,15 @@ def third_residual_from_the_input(y, memory, p):
 
 
 @decoder_layer.mistake
+def all_residuals_from_the_input(y, memory, p):
+    """All three residuals add the layer's input y. Each adds what entered its own step: the second
+    the result of the first Add & Norm, the third that of the second."""
+    a = add_and_norm(y, self_read(y, memory, p), *p["norm1"])
+    c = add_and_norm(y, cross_read(a, memory, p), *p["norm2"])
+    return add_and_norm(y, transform(c, memory, p), *p["norm3"])
+
+
+@decoder_layer.mistake
 def third_residual_from_self_attention(y, memory, p):
     """The residual around the feed-forward step adds the result of the first Add & Norm. It adds
     what entered the feed-forward step, the result of the second."""
@@ -1222,6 +1267,40 @@ def last_source_word_only(y, memory, p):
     return blocks.decoder_layer(y, memory[:, -1:], p)
 
 
+def attention_inside(known: Callable, both: bool = True) -> None:
+    """Add a mistake of multi_head_attention to the layer, in both attentions or in the masked."""
+
+    def function(y, memory, p):
+        def first(y, memory, p):
+            return known(y, **p["self"], mask=causal_mask(y.shape[1]))
+
+        def second(y, memory, p):
+            return known(y, **p["cross"], memory=memory)
+
+        return layer_of(y, memory, p, (first, second if both else cross_read, transform))
+
+    function.__name__, function.__doc__ = known.__name__, known.__doc__
+    decoder_layer.mistake(function)
+
+
+for mistaken in (
+    heads.not_scaled,
+    heads.scaled_by_d_model,
+    heads.scaled_without_root,
+    heads.softmax_overflows,
+    heads.split_and_merge_by_reshape_only,
+    heads.merge_by_reshape_only,
+):
+    attention_inside(mistaken)
+for mistaken in (
+    heads.mask_added,
+    heads.masked_after_the_softmax,
+    heads.masked_after_the_softmax_and_renormalised,
+    heads.masked_scores_zero,
+):
+    attention_inside(mistaken, both=False)
+
+
 @decoder_layer.mistake
 def last_word_only(y, memory, p):
     """Only the last word's row comes back. The layer returns a row for every written word,
@@ -1250,6 +1329,7 @@ next_token_logits.probe("as many sentences as positions", normal(3, 3, 4), norma
 next_token_logits.probe("as many words as features", normal(2, 4, 5), normal(5, 5))
 next_token_logits.probe("a single position", normal(2, 1, 4), normal(4, 6))
 next_token_logits.probe("as many positions as features", normal(4, 4), normal(4, 6))
+next_token_logits.probe("a batch of one sentence", normal(1, 3, 4), normal(4, 6))
 
 
 @next_token_logits.mistake
@@ -1312,6 +1392,13 @@ def keeps_the_axis(h, W_vocab):
     """The axis of the positions is still there, with length 1. Take it away: h[..., -1, :] instead
     of h[..., -1:, :]."""
     return h[..., -1:, :] @ W_vocab
+
+
+@next_token_logits.mistake
+def squeezes_the_batch(h, W_vocab):
+    """squeeze takes away every axis of length 1, the batch of one sentence too: (V,) instead of
+    (1, V). Pick the last position with an index, h[..., -1, :], which removes its axis alone."""
+    return np.squeeze(h[..., -1:, :] @ W_vocab)
 
 
 @next_token_logits.mistake
@@ -1455,12 +1542,23 @@ next_token_probs.probe("temperature 2", menu - 3, temperature=2.0)
 next_token_probs.probe("top-k 2", menu, top_k=2)
 next_token_probs.probe("top-p 0.8", menu, top_p=0.8)
 next_token_probs.probe("a top-p that the first token reaches", menu, top_p=0.3)
+next_token_probs.probe("a top-p that two tokens reach alone", menu, top_p=0.2)
 next_token_probs.probe("top-k 1", menu + 2, top_k=1)
 next_token_probs.probe("top-k of the whole vocabulary", menu, top_k=5)
 next_token_probs.probe("top-k 3, then top-p 0.7", menu, top_k=3, top_p=0.7)
 next_token_probs.probe("top-k 2, then top-p 0.85", menu, top_k=2, top_p=0.85)
 next_token_probs.probe("temperature 3, then top-p 0.6", menu, temperature=3.0, top_p=0.6)
 next_token_probs.probe("all three at once", many, temperature=1.5, top_k=9, top_p=0.85)
+next_token_probs.probe("a top-p of 1 cuts nothing", many[:9], top_p=1.0)
+
+
+@next_token_probs.experiment("four equal logits, top-p 0.5")
+def exactly_reached(fn):
+    probs = fn(np.zeros(4), top_p=0.5)  # powers of two: every sum of them is exact
+    kept = int((probs > 0).sum()) if isinstance(probs, np.ndarray) else 0
+    return {"two tokens reach 0.5, and no third is kept": kept == 2}
+
+
 next_token_probs.probe("logits that differ by 1,000", np.array([-1000.0, 1000.0, 0.0, 999.0]))
 next_token_probs.probe("logits below 0, top-k 2", np.array([-5.0, -3.0, -4.0, -9.0]), 0.7, top_k=2)
 
@@ -1575,6 +1673,15 @@ def softmax_instead_of_rescaling(logits, temperature=1.0, top_k=None, top_p=None
     """After a cut, a softmax of probabilities rescales them: zeros come back, and all become nearly
     uniform. Divide by the sum, or cut logits with -inf before the softmax."""
     return chosen(logits, temperature, top_k, top_p, scaled=weights_of)
+
+
+@next_token_probs.mistake
+def softmax_of_what_is_left(logits, temperature=1.0, top_k=None, top_p=None):
+    """A second softmax is applied to the probabilities that are left, so that those become nearly
+    uniform. Divide by their sum instead, or cut logits with -inf before the one softmax."""
+    left = chosen(logits, temperature, top_k, top_p)
+    probs = weights_of(np.asarray(logits) / temperature)
+    return rescaled(np.where(left > 0, np.exp(probs), 0))
 
 
 @next_token_probs.mistake
@@ -1805,12 +1912,58 @@ def top_p_one_too_many(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 @next_token_probs.mistake
+def top_p_must_be_exceeded(logits, temperature=1.0, top_k=None, top_p=None):
+    """Top-p goes on where the sum is exactly top_p: one token too many. To reach it is enough:
+    keep while the sum before a token is below, cumsum - p < top_p, not <=."""
+
+    def exceeded(probs, limit):
+        order = np.argsort(-probs, kind="stable")
+        return keep_only(probs, order[np.cumsum(probs[order]) - probs[order] <= limit])
+
+    return chosen(logits, temperature, top_k, top_p, by_p=exceeded)
+
+
+def argmax_finds_none(name: str, exceeds: Callable, more: str = "") -> None:
+    """Add the mistake of argmax over a condition that may hold nowhere."""
+
+    def function(logits, temperature=1.0, top_k=None, top_p=None):
+        def up_to(probs, limit):
+            order = np.argsort(-probs, kind="stable")
+            return keep_only(probs, order[: np.argmax(exceeds(np.cumsum(probs[order]), limit)) + 1])
+
+        return chosen(logits, temperature, top_k, top_p, by_p=up_to)
+
+    function.__name__ = name
+    function.__doc__ = f"""With a top_p of 1 only the first token is kept: rounding leaves the sum
+        just below, and argmax of a condition that holds nowhere is 0. Keep each token before which
+        the sum is below top_p, cumsum - p < top_p.{more}"""
+    next_token_probs.mistake(function)
+
+
+argmax_finds_none("argmax_finds_none", np.greater_equal)
+argmax_finds_none(
+    "argmax_finds_none_above", np.greater, " Where the sum is exactly top_p, it is reached."
+)
+
+
+@next_token_probs.mistake
 def top_p_as_threshold(logits, temperature=1.0, top_k=None, top_p=None):
     """Top-p compares each single probability with top_p, as a threshold. Add them up, the likeliest
     first (cumsum), until the sum reaches top_p."""
     return chosen(
         logits, temperature, top_k, top_p, by_p=lambda p, limit: np.where(p >= limit, p, 0)
     )
+
+
+@next_token_probs.mistake
+def top_p_as_threshold_but_one(logits, temperature=1.0, top_k=None, top_p=None):
+    """Top-p keeps each token whose own probability reaches top_p, as a threshold, and the likeliest
+    in any case. Add them up, the likeliest first (cumsum), until the sum reaches top_p."""
+
+    def alone(probs, limit):
+        return np.where((probs >= limit) | (probs == probs.max()), probs, 0)
+
+    return chosen(logits, temperature, top_k, top_p, by_p=alone)
 
 
 @next_token_probs.mistake
@@ -1945,7 +2098,6 @@ sample_token = Exercise(
     ),
     seconds=4.0,
 )
-sample_token.probe("a vocabulary of one token", np.array([1.0]), np.random.default_rng(1))
 FOUR, SKEWED = np.array([0.1, 0.3, 0.6, 0.0]), np.array([0.0, 0.85, 0.1, 0.05])
 
 
@@ -2015,6 +2167,9 @@ def certain_token(fn):
 
 def _among(ids: list, *possible: int) -> list[bool]:
     return [any(same_id(x, i) for i in possible) for x in ids]
+
+
+sample_token.probe("a vocabulary of one token", np.array([1.0]), np.random.default_rng(1))
 
 
 @sample_token.mistake
@@ -2106,6 +2261,21 @@ def one_too_low(probs, rng):
     """The ids are one too low, off by one. The drawn id is the first whose cumulative sum exceeds
     the random number: np.searchsorted(np.cumsum(probs), u), without - 1."""
     return int(rng.choice(len(probs), p=probs / probs.sum())) - 1
+
+
+@sample_token.mistake
+def never_draws_the_last(probs, rng):
+    """The last token never comes: the loop ends one too early, and the last but one gets its share.
+    Ids go from 0 to V - 1, range(len(probs))."""
+    sums = np.cumsum(probs[:-1])
+    return min(int(np.searchsorted(sums, rng.random(), side="right")), len(probs) - 2)
+
+
+@sample_token.mistake
+def draws_without_the_last(probs, rng):
+    """The last token never comes: the ids end one too early, at V - 2. Draw among all V of them,
+    rng.choice(len(probs), p=probs), not len(probs) - 1."""
+    return int(rng.choice(len(probs) - 1, p=probs[:-1] / probs[:-1].sum()))
 
 
 @sample_token.mistake
@@ -2264,6 +2434,23 @@ def decode_probe(label: str, step: Step, start_id: int, end_id: int, max_len: in
         return ids
 
     greedy_decode.probes.append(Probe(label, run, (step, start_id, end_id, max_len)))
+
+
+@greedy_decode.experiment("the same call twice")
+def the_same_call_twice(fn):
+    step = Step("all nearly alike", 30, by_history(30, 9))
+
+    def nearly_alike(ids: Any) -> np.ndarray:
+        return step(ids) / 100
+
+    try:
+        first, again = (np.ravel(fn(nearly_alike, 4, 29, 8)).tolist() for _ in range(2))
+    except Exception:  # the next probe tells
+        return Untested()
+    return {
+        "both calls give the same ids: the likeliest each time, argmax, none drawn at random": first
+        == again
+    }
 
 
 decode_probe(
@@ -2734,6 +2921,25 @@ def stops_at_padding(logits, targets, pad_id):
 def minus_missing(logits, targets, pad_id):
     """The loss is negative: the minus sign in front of the log is missing. Average -log p."""
     return -decoding.cross_entropy(logits, targets, pad_id)
+
+
+def smooths(share: float) -> None:
+    """Add the mistake of label smoothing with this share."""
+
+    def function(logits, targets, pad_id):
+        loss = token_losses(logits, targets)
+        loss = (1 - share) * loss - share * log_probs(logits).mean(axis=-1)
+        return float(loss[targets != pad_id].mean())
+
+    function.__name__ = f"label_smoothing_{round(100 * share)}"
+    function.__doc__ = f"""The targets are smoothed (label_smoothing={share:g}, as in the paper's
+        training): a part of each target goes to all other tokens. Average -log p of the target
+        alone."""
+    cross_entropy.mistake(function)
+
+
+for share in (0.05, 0.1, 0.2):
+    smooths(share)
 
 
 @cross_entropy.mistake

@@ -213,6 +213,25 @@ def kept(rng: np.random.Generator, p: float, shape: tuple[int, ...]) -> np.ndarr
     return rng.random(shape) >= p
 
 
+def _with_mask(x: np.ndarray, p: float, rng: np.random.Generator, shape: tuple) -> tuple:
+    mask = kept(rng, p, shape) / (1 - p)
+    return x * mask, mask
+
+
+@shared
+def result_and_mask(x, p, training, rng, shape):
+    """It returns a tuple, the result and the mask. Return only the result, an array of the shape
+    of x."""
+    return _with_mask(x, p, rng, shape) if training else (x, None)
+
+
+@shared
+def result_and_mask_in_training(x, p, training, rng, shape):
+    """In training it returns a tuple, the result and the mask. Return only the result, an array of
+    the shape of x."""
+    return _with_mask(x, p, rng, shape) if training else x
+
+
 @trained
 def not_rescaled(x, p, rng, shape):
     """What is kept is not scaled up, so the average drops in training. The division is missing:

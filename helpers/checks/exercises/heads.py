@@ -486,6 +486,13 @@ def tokens_flattened_too(x):
 
 
 @merge_heads.mistake
+def tokens_flattened_with_features(x):
+    """The last two axes, tokens and features, are flattened: (B, H, T * d_head), which leaves the
+    heads apart. Flatten heads and features: transpose to (B, T, H, d_head), then reshape."""
+    return x.reshape(*x.shape[:2], -1)
+
+
+@merge_heads.mistake
 def batch_flattened_too(x):
     """Batch and tokens are merged into one axis: (B * T, H * d_head). Keep the batch as an axis of
     its own: (B, T, H * d_head)."""
@@ -736,6 +743,13 @@ def weights_transposed(*args, **kwargs):
         **kwargs,
         project=lambda x, s, W_q, W_k, W_v: (x @ W_q.T, s @ W_k.T, s @ W_v.T),
     )
+
+
+@multi_head_attention.mistake
+def all_weights_transposed(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):
+    """All weights are used transposed, W_o too. They multiply from the right as they are, x @ W_q
+    and joined @ W_o. (Only nn.Linear stores its weight transposed.)"""
+    return attend(x, W_q.T, W_k.T, W_v.T, W_o.T, num_heads, mask, memory)
 
 
 @multi_head_attention.mistake

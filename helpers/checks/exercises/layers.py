@@ -9,7 +9,7 @@ import numpy as np
 from helpers import blocks as reference
 from helpers.attention import multi_head_attention
 from helpers.checks.exercise import Exercise
-from helpers.checks.exercises import norms
+from helpers.checks.exercises import heads, norms
 
 rng = np.random.default_rng(11)
 
@@ -51,6 +51,7 @@ W1 = np.array([[1.0, -2.0, 3.0], [2.0, 1.0, -1.0]])
 W2 = np.array([[1.0, 0.0], [4.0, -1.0], [-2.0, 3.0]])
 b1, b2 = np.array([1.0, -1.0, -2.0]), np.array([0.5, -3.0])
 small = {"W1": W1, "b1": b1, "W2": W2, "b2": b2}
+norms.without_chance(feed_forward, np.array([[2.0, 1.0], [-1.0, 3.0]]), W1, b1, W2, b2)
 feed_forward.probe("one word, without biases", np.array([2.0, 1.0]), W1, 0 * b1, W2, 0 * b2)
 feed_forward.probe("one word and three neurons", np.array([2.0, 1.0]), **small)
 feed_forward.probe("two words", np.array([[2.0, 1.0], [-1.0, 3.0]]), **small)
@@ -227,6 +228,13 @@ def relu_twice(x, W1, b1, W2, b2):
     """There is a second ReLU at the end, after W2 and b2, so the output is never negative. Only the
     hidden values, between the layers, go through the ReLU."""
     return relu(relu(x @ W1 + b1) @ W2 + b2)
+
+
+@feed_forward.mistake
+def largest_for_maximum(x, W1, b1, W2, b2):
+    """np.max(h, 0) takes the largest value along axis 0, over the words. ReLU compares each number
+    with 0: np.maximum(0, h)."""
+    return np.max(x @ W1 + b1, 0) @ W2 + b2
 
 
 @feed_forward.mistake
@@ -495,12 +503,11 @@ encoder_layer = Exercise(
 )
 
 
-def parameters(D: int, num_heads: int, d_ff: int, width: int | None = None) -> dict[str, Any]:
-    """Weights of an encoder layer; `width` is that of all heads side by side, D unless given."""
-    width = width or D
-    shapes = {"W_q": (D, width), "W_k": (D, width), "W_v": (D, width), "W_o": (width, D)}
+def parameters(D: int, num_heads: int, d_ff: int) -> dict[str, Any]:
+    """Weights of an encoder layer."""
+    matrices = {name: normal(D, D) for name in ("W_q", "W_k", "W_v", "W_o")}
     return {
-        "attn": {name: normal(*shape) for name, shape in shapes.items()} | {"num_heads": num_heads},
+        "attn": matrices | {"num_heads": num_heads},
         "norm1": (normal(D), normal(D)),
         "ffn": network(D, d_ff),
         "norm2": (normal(D), normal(D)),
@@ -515,11 +522,11 @@ def allowed(*shape: int) -> np.ndarray:
 CAUSAL = np.tri(5, dtype=bool)
 LEFT_PADDED = np.array([[True, True, True], [False, True, True]])[:, None].repeat(3, axis=1)
 four = parameters(4, 2, 7)
+norms.without_chance(encoder_layer, normal(2, 3, 4), four)
 encoder_layer.probe("two words and one head", normal(1, 2, 4), parameters(4, 1, 3))
 encoder_layer.probe("a batch of two sentences", normal(2, 3, 4), four)
-encoder_layer.probe("heads that are wider than the words", normal(2, 3, 4), parameters(4, 2, 5, 8))
 encoder_layer.probe(
-    "a causal mask and large scores", 4 * normal(2, 5, 6), parameters(6, 3, 8), mask=CAUSAL
+    "a causal mask and large scores", 16 * normal(2, 5, 6), parameters(6, 3, 8), mask=CAUSAL
 )
 encoder_layer.probe("a mask without a pattern", normal(2, 3, 4), four, mask=allowed(3, 3))
 encoder_layer.probe("padding on the left of one sentence", normal(2, 3, 4), four, mask=LEFT_PADDED)
@@ -608,6 +615,13 @@ def always_causal(x, p, mask=None):
     """A causal mask is always applied instead of the one that was given. An encoder sees the whole
     sentence; use the argument mask, which may be None."""
     return reference.encoder_layer(x, p, np.tri(x.shape[1], dtype=bool))
+
+
+@encoder_layer.mistake
+def causal_by_default(x, p, mask=None):
+    """Without a mask it applies a causal one. mask=None means that every word may see all words,
+    later ones too: an encoder is not causal. Pass None on."""
+    return reference.encoder_layer(x, p, np.tri(x.shape[1], dtype=bool) if mask is None else mask)
 
 
 @encoder_layer.mistake
@@ -1019,6 +1033,34 @@ norms.norms_inside(
         norms.rms_norm,
     ),
 )
+
+
+def attention_inside(known: Callable) -> None:
+    """Add a mistake of multi_head_attention to the encoder layer."""
+
+    def function(x, p, mask=None):
+        h = norm1(x + known(x, **p["attn"], mask=mask), p)
+        return norm2(h + think(h, p), p)
+
+    function.__name__, function.__doc__ = known.__name__, known.__doc__
+    encoder_layer.mistake(function)
+
+
+for known_function in (
+    heads.not_scaled,
+    heads.scaled_by_d_model,
+    heads.scaled_without_root,
+    heads.softmax_overflows,
+    heads.split_by_reshape_only,
+    heads.split_and_merge_by_reshape_only,
+    heads.merge_by_reshape_only,
+    heads.mask_added,
+    heads.masked_after_the_softmax,
+    heads.masked_after_the_softmax_and_renormalised,
+    heads.masked_scores_zero,
+    heads.mask_without_axis_for_heads,
+):
+    attention_inside(known_function)
 
 
 def network_inside(known: Callable) -> None:

@@ -246,7 +246,7 @@ masked_softmax.probe(
     rows("101", "110"),
 )
 masked_softmax.probe("rows far apart", np.array([[0.0, 1, 2], [900, 902, 901]]), rows("110", "101"))
-masked_softmax.probe("a hidden score far above the others", np.array([[1.0, 2, 300]]), rows("110"))
+masked_softmax.probe("a hidden score far above the others", np.array([[1.0, 2, 600]]), rows("110"))
 
 
 # ---------------------------------------------------------------- safe_masked_softmax
@@ -343,8 +343,9 @@ padded_weights.probe(
     np.array([[[0.0, 1, 2], [2, 0, 1]], [[900, 902, 901], [901, 900, 903]]]),
     rows("110", "011"),
 )
+# Not 700 and more: there, masking after the softmax, which is right otherwise, gives 0 / 0.
 padded_weights.probe(
-    "a padded score far above the others", np.array([[[1.0, 2, 300]]]), rows("110")
+    "a padded score far above the others", np.array([[[1.0, 2, 600]]]), rows("110")
 )
 
 
@@ -429,6 +430,13 @@ def inverted_mask_added(S, mask, to_weights):
     """The mask is inverted: the large negative number goes where it is True. True means
     "may attend", the opposite: lower the scores where it is False."""
     return softmax(S + np.where(mask, -1e9, 0.0))
+
+
+@shared()
+def inverted_mask_filled(S, mask, to_weights):
+    """The mask is inverted: scores become a large negative number where it is True. True means
+    "may attend", the opposite: lower the scores where it is False, np.where(mask, S, -np.inf)."""
+    return softmax(np.where(mask, -1e9, S))
 
 
 @shared()
@@ -773,6 +781,36 @@ for _epsilon in (1.0, 0.1, 0.01, 0.001):
 
 
 @shared()
+def one_added_to_the_sum(S, mask, to_weights):
+    """1 is added to the sum below the fraction bar (softmax plus one), so the rows sum to less
+    than 1. Divide by the sum of the row's allowed exponentials alone."""
+    masked = hide(S, mask)
+    largest = np.maximum(masked.max(axis=-1, keepdims=True), 0)
+    e = np.exp(masked - largest)
+    return e / (np.exp(-largest) + e.sum(axis=-1, keepdims=True))
+
+
+def _one_added_unstably(e: np.ndarray) -> np.ndarray:
+    return e / (1 + e.sum(axis=-1, keepdims=True))
+
+
+@shared()
+def one_added_and_no_maximum(S, mask, to_weights):
+    """1 is added to the sum below the fraction bar, so the rows sum to less than 1; and exp
+    overflows for scores near 1,000. Subtract the row's largest allowed score before exp, and divide
+    by the sum alone."""
+    return _one_added_unstably(np.exp(hide(S, mask)))
+
+
+@shared()
+def one_added_and_no_maximum_before_the_mask(S, mask, to_weights):
+    """1 is added to the sum below the fraction bar, so the rows sum to less than 1; and exp
+    overflows, also for hidden scores. Mask first, subtract the row's largest score before exp, and
+    divide by the sum alone."""
+    return _one_added_unstably(np.exp(S) * mask)
+
+
+@shared()
 def logarithms(S, mask, to_weights):
     """These are the logarithms of the weights (log-softmax). Return the weights themselves, from
     0 to 1."""
@@ -788,6 +826,15 @@ def written_into_the_scores(S, mask, to_weights):
 
 
 @shared(padded_weights)
+def indexed_without_broadcasting(S, mask, to_weights):
+    """The mask is used as an index, as in scores[~mask] = …, which needs a mask of the same shape:
+    one causal mask (T, T) does not fit a batch. np.where(mask, S, -np.inf) broadcasts it."""
+    scores = S.copy()
+    scores[~mask] = -np.inf
+    return to_weights(scores)
+
+
+@shared(padded_weights)
 def written_without_broadcasting(S, mask, to_weights):
     """S[~mask] = … writes into the S that was passed in (in place), and needs a mask of the same
     shape as S. np.where(mask, S, -np.inf) makes a new array and broadcasts the mask."""
@@ -798,7 +845,8 @@ def written_without_broadcasting(S, mask, to_weights):
 # ---------------------------------------------------------------- mistakes with empty rows
 
 FINITE = (mask_ignored, true_added, false_added, hidden_score_is_zero, hidden_score_is_one)
-FINITE += (inverted_mask_added, softmax_twice, minus_is_missing, scores_times_large)
+FINITE += (inverted_mask_added, inverted_mask_filled)
+FINITE += (softmax_twice, minus_is_missing, scores_times_large)
 INFINITE = (inverted_mask, transposed_mask, causal_as_well)
 INFINITE += (mask_of_the_first_sentence, over_the_queries, over_axis_1, scaled_again, even_shares)
 
@@ -949,6 +997,39 @@ def no_maximum_of_the_allowed(S, mask):
     return or_zeros(np.log(np.exp(hide(S, mask))))
 
 
+@safe_masked_softmax.mistake
+def no_maximum_after_the_mask(S, mask):
+    """exp overflows for large scores near 1,000 (∞ / ∞ is NaN) and underflows near -1,000. Subtract
+    the largest allowed score of each row before exp; it changes nothing else."""
+    e = np.exp(hide(S, mask))
+    total = e.sum(axis=-1, keepdims=True)
+    return e / np.where(total == 0, 1, total)
+
+
+@safe_masked_softmax.mistake
+def no_maximum_after_the_mask_and_nan_zeroed(S, mask):
+    """exp overflows for large scores near 1,000 and underflows near -1,000, and writing 0 over
+    every NaN hides that. Subtract the largest allowed score of each row before exp."""
+    e = np.exp(hide(S, mask))
+    return np.nan_to_num(e / e.sum(axis=-1, keepdims=True))
+
+
+@safe_masked_softmax.mistake
+def no_maximum_and_nan_in_empty_rows(S, mask):
+    """Two things give NaN: an empty row is 0 / 0, and exp overflows for scores near 1,000. Subtract
+    the largest allowed score of each row before exp, and divide an empty row by 1."""
+    e = np.exp(hide(S, mask))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+@safe_masked_softmax.mistake
+def nothing_against_nan(S, mask):
+    """Two things give NaN: an empty row is 0 / 0, and exp overflows for large scores, hidden ones
+    too. Mask first, subtract each row's largest score before exp, and divide an empty row by 1."""
+    e = np.exp(S) * mask
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 safe_masked_softmax.mistake(_adapted(_spoiled_by(0.0001), or_zeros))
 
 
@@ -1001,6 +1082,34 @@ def queries_zeroed_instead(S, is_real):
     """The rows of padded queries are set to zeros, and nothing hides the padded keys. Mask the
     keys (columns) of the scores before the softmax: is_real[:, None, :]."""
     return softmax(S) * is_real[:, :, None]
+
+
+@padded_weights.mistake
+def queries_in_the_mask(S, is_real):
+    """The mask also hides padded queries (rows), or only those: their rows keep no key, and with
+    fewer queries than keys it does not fit the scores. Mask the keys, is_real[:, None, :]."""
+    return reference.masked_softmax(S, is_real[:, None, :] & is_real[:, :, None])
+
+
+@padded_weights.mistake
+def queries_in_the_safe_mask(S, is_real):
+    """The mask also hides padded queries (rows), which become zeros, and with fewer queries than
+    keys it does not fit the scores. Mask only the keys, is_real[:, None, :]."""
+    return reference.safe_masked_softmax(S, is_real[:, None, :] & is_real[:, :, None])
+
+
+@padded_weights.mistake
+def queries_alone_in_the_safe_mask(S, is_real):
+    """The mask hides padded queries (rows) instead of padded keys (columns), and with fewer queries
+    than keys it does not fit the scores. The new axis goes in the middle: is_real[:, None, :]."""
+    return reference.safe_masked_softmax(S, is_real[:, :, None])
+
+
+@padded_weights.mistake
+def no_axis_for_the_queries(S, is_real):
+    """is_real, (B, Tk), is used as it is: without an axis for the queries it does not fit the
+    scores, or the batch axis lines up with the queries. Make it (B, 1, Tk): is_real[:, None, :]."""
+    return reference.masked_softmax(S, is_real)
 
 
 @padded_weights.mistake

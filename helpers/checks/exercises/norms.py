@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from helpers import blocks as reference
-from helpers.checks.exercise import Exercise
+from helpers.checks.exercise import Exercise, Untested
 
 rng = np.random.default_rng(10)
 
@@ -27,6 +27,18 @@ def variance(x: np.ndarray, axis: int | tuple | None = -1, ddof: int = 0) -> np.
 def plain(x: np.ndarray, eps: float = 1e-5) -> np.ndarray:
     """LayerNorm without gain and bias."""
     return centred(x) / np.sqrt(variance(x) + eps)
+
+
+def without_chance(exercise: Exercise, *args: object) -> None:
+    """See whether an answer drops at random: the paper has dropout here, the exercise has not."""
+
+    @exercise.experiment("the same call twice")
+    def twice(fn: Callable) -> dict | Untested:
+        try:
+            same = np.array_equal(fn(*args), fn(*args), equal_nan=True)
+        except Exception:  # the next probe tells
+            return Untested()
+        return {"both calls give the same numbers: no dropout in here, nothing random": same}
 
 
 # ---------------------------------------------------------------- layer_norm
@@ -350,6 +362,13 @@ def over_the_sentence(x, gamma, beta, eps=1e-5):
 
 
 @layer_norm.mistake
+def over_the_last_two_axes(x, gamma, beta, eps=1e-5):
+    """Mean and variance run over the last two axes, (-2, -1), words (tokens) and features
+    together. Each word is normalised alone, over its features: axis=-1."""
+    return gamma * centred(x, (-2, -1)) / np.sqrt(variance(x, (-2, -1)) + eps) + beta
+
+
+@layer_norm.mistake
 def batch_norm(x, gamma, beta, eps=1e-5):
     """Mean and variance of each feature run over all words of the batch: that is batch norm. Layer
     norm takes the features of one word (token): the last axis, axis=-1."""
@@ -468,6 +487,7 @@ add_and_norm = Exercise(
     ),
 )
 OUT = np.array([1.0, -2.0, 0.0, 5.0])
+without_chance(add_and_norm, WORD, OUT, GAMMA, BETA)
 add_and_norm.probe("one word, gamma 1 and beta 0", WORD, OUT, ONES, ZEROS)
 add_and_norm.probe("the same with a gain and a bias", WORD, OUT, GAMMA, BETA)
 add_and_norm.probe(
@@ -659,6 +679,7 @@ pre_norm.probe("a sub-layer that squares", np.array([WORD, -OUT]), np.square, GA
 pre_norm.probe("a sub-layer that is a product", normal(3, 4), lambda h: h @ MIX, gamma4, beta4)
 pre_norm.probe("a batch of two sentences", normal(2, 3, 5), bent, gamma5, beta5)
 pre_norm.probe("a sub-layer in which words meet", normal(2, 3, 5), mixes_words, gamma5, beta5)
+pre_norm.probe("one sentence whose words meet", normal(3, 5), mixes_words, gamma5, beta5)
 pre_norm.probe("as many words as features", normal(2, 4, 4), np.abs, gamma4, beta4)
 pre_norm.probe("a silent sub-layer", normal(2, 4, 4), np.zeros_like, gamma4, beta4)
 pre_norm.probe("nearly equal features", flat, np.square, GAMMA, BETA)
@@ -692,6 +713,23 @@ def norm_after_the_sublayer(x, sublayer, gamma, beta, eps=1e-5):
     """The norm comes after the sub-layer: it normalises what comes out, x + LayerNorm(sublayer(x)).
     Pre-norm normalises what goes in, before the sub-layer: sublayer(LayerNorm(x))."""
     return x + reference.layer_norm(sublayer(x), gamma, beta, eps)
+
+
+@pre_norm.mistake
+def word_by_word(x, sublayer, gamma, beta, eps=1e-5):
+    """The sub-layer is called once for each word (token), one at a time. In attention words meet:
+    hand it all of the normalised x at once, sublayer(h)."""
+    h = reference.layer_norm(x, gamma, beta, eps)
+    words = [sublayer(h[..., t : t + 1, :]) for t in range(x.shape[-2])]
+    return x + np.concatenate(words, axis=-2)
+
+
+@pre_norm.mistake
+def row_by_row(x, sublayer, gamma, beta, eps=1e-5):
+    """The sub-layer is called in a loop, once for each row of x: in a sentence that is one word
+    (token) at a time. In attention words meet: hand it all of x at once, sublayer(h)."""
+    h = reference.layer_norm(x, gamma, beta, eps)
+    return x + np.stack([sublayer(row) for row in h])
 
 
 @pre_norm.mistake

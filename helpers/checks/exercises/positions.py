@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from helpers import blocks as reference
-from helpers.checks.exercise import Exercise
+from helpers.checks.exercise import Exercise, Untested
 
 rng = np.random.default_rng(9)
 
@@ -189,7 +189,8 @@ def exponent_inverted(T, D):
 def multiplied_by_power(T, D):
     """The position is multiplied by 10000^(2i/D): the sign of the exponent is lost (a minus is
     missing), and later pairs turn faster instead of slower. Divide by it."""
-    return paired(*waves(T, D, lambda i: -2 * i / D))
+    angle = places(T) / speeds(D)
+    return turned(angle) if angle.max() < 300 else Untested()  # float32 rounds larger ones away
 
 
 @sinusoidal_positions.mistake

@@ -212,6 +212,17 @@ def one_layer_shared(layer, n):
 
 
 @exercise.mistake
+def shared_memory(layer, n):
+    """Each layer has parameters of its own, but all lie in the same memory (.data without a copy):
+    they share their values. Leave out the assignment: copy.deepcopy(layer) copies the values."""
+    layers = copies(layer, n)
+    for each in layers:
+        for own, first in zip(each.parameters(), layer.parameters(), strict=True):
+            own.data = first.data
+    return module_of(layers, chain)
+
+
+@exercise.mistake
 def not_registered(layer, n):
     """The layers are in a plain Python list, so PyTorch does not see their parameters: they are not
     registered. Use nn.ModuleList or nn.Sequential."""

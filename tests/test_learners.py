@@ -1,0 +1,41 @@
+"""Answers of learners: the wrong ones are caught and their mistakes named, the right ones pass."""
+
+import re
+from functools import cache
+
+import pytest
+from learners import answers, load
+
+from helpers.checks import grade
+
+ANSWERS = answers()
+NAMED = 0.9  # the share of wrong answers whose mistake a hint names
+
+
+@cache
+def verdict(answer):
+    return grade(load(answer))
+
+
+def named(answer) -> bool:
+    """Whether the hint says what went wrong, in whatever words."""
+    told = verdict(answer)
+    hint = f"{told.mistake or ''} {told.message}"
+    return all(re.search(pattern, hint, re.IGNORECASE) for pattern in answer.patterns)
+
+
+def told(answer) -> str:
+    found = verdict(answer)
+    return f"{answer.exercise}: {answer.summary} → {found.status}, {found.mistake}: {found.message}"
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: f"{answer.exercise}-{answer.place}")
+def test_right_and_wrong_are_told_apart(answer):
+    assert verdict(answer).status == ("right" if answer.right else "wrong"), told(answer)
+
+
+def test_hints_name_the_mistake():
+    wrong = [answer for answer in ANSWERS if not answer.right]
+    missed = [answer for answer in wrong if not named(answer)]
+    share = 1 - len(missed) / len(wrong)
+    assert share >= NAMED, "\n".join([f"{share:.1%} named; not:", *map(told, missed)])
