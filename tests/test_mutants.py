@@ -1,0 +1,58 @@
+"""Mechanical mutants of the references are caught: a sample here, all with `make mutants`."""
+
+import pytest
+from conftest import load_script
+
+EVERY = 29  # the sample: every 29th mutant of all exercises, those of one after those of another
+
+
+@pytest.fixture(scope="module")
+def tool():
+    """`.ci/mutants.py`."""
+    return load_script("mutants")
+
+
+@pytest.fixture(scope="module")
+def mutants(tool):
+    """All mutants of all exercises."""
+    return [m for known in tool.exercises().values() for m in tool.mutants_of(known)]
+
+
+def test_there_are_enough_and_each_changes_something(mutants):
+    assert len(mutants) >= 300
+    assert len({(m.exercise, m.source) for m in mutants}) == len(mutants)
+    assert all(m.before != m.after for m in mutants)
+
+
+def test_a_sample_is_caught_or_explained(tool, mutants):
+    known, sample = tool.explained(), mutants[::EVERY]
+    assert len(sample) >= 100
+    alive = [m for m in sample if not tool.reason_of(m, known) and tool.status_of(m) == "right"]
+    assert [m.key for m in alive] == []
+
+
+def test_explanations_belong_to_mutants_and_have_a_reason(tool, mutants):
+    keys = {key for m in mutants for key in (m.key, ("*", *m.key[1:]))}
+    for key, reason in tool.explained().items():
+        assert key in keys, "no such mutant any more"
+        assert reason.strip().endswith(".") and len(reason) > 20
+
+
+def test_kinds_of_changes(tool):
+    tree = tool.ast.parse('''
+def f(x, y, axis=-1):
+    """Text stays."""
+    if x is None:
+        raise ValueError("so does this")
+    a, b = x.shape
+    total = np.exp(x - y.T).sum(axis=axis, keepdims=True)
+    return x[1:, ..., None] @ y / 2 if a <= b else total
+''').body[0]
+    made = {tool.ast.unparse(changed) for changed in tool.changed_trees(tree)}
+    for part in (
+        "x + y.T", "y.T - x", "np.exp(x)", "x - y)", ".sum(axis=axis)", ".sum(keepdims=True)",
+        "x[:", "x[1 + 1:", "[..., 1:, None]", "[1:, None, ...]", "* 2", "/ 3", "/ 4", "a < b",
+        "a > b", "np.exp2(", "axis=0", "axis=-2", "b, a = x.shape", "y.shape", "b <= b",
+    ):  # fmt: skip
+        assert any(part in source for source in made), part
+    assert all("Text stays." in source and "so does this" in source for source in made)
