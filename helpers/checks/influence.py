@@ -1,7 +1,8 @@
 """What a result depends on: which arguments, and which tokens and sentences of them.
 
 Where no known mistake explains an answer, this finds an argument without effect, a result that sees
-what it must not see (a later token, another sentence), and one that does not see what it must.
+what it must not see (a later token, another sentence), one that does not see what it must, and one that
+is another at each call.
 """
 
 import copy
@@ -16,6 +17,12 @@ from helpers.checks.observe import observe, observe_apart
 
 Path = tuple[str, ...]  # ("x",), or ("p", "attn", "W_q") inside a dictionary
 
+CHANCE = (
+    "Two calls with the same arguments give different results: something random is in it (dropout, "
+    "new weights of nn.Linear or nn.Embedding), or something is kept from call to call. Use only "
+    "what is passed in."
+)
+
 
 def findings(function: Callable, known: Exercise, probe: Probe, backend: str) -> list[str]:
     """Sentences on what the answer's result depends on and must not, or must and does not."""
@@ -25,6 +32,8 @@ def findings(function: Callable, known: Exercise, probe: Probe, backend: str) ->
     want = next(observe(known.reference, asked, known.backends[0])).value
     if not (isinstance(got, dict) and isinstance(want, dict)):
         return []
+    if CHANCE in got:
+        return [CHANCE]
     return [text for key in want if (text := _difference(key, want[key], got.get(key)))]
 
 
@@ -34,6 +43,8 @@ def effects(fn: Callable, named: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if not isinstance(before, np.ndarray) or not np.isfinite(before).all():
         return found
+    if not np.array_equal(before, fn(**named)):
+        return {CHANCE: True}
     for path in paths(named):
         array = value_at(named, path)
         found[f"all of {path[-1]}"] = _moved(fn, named, path, (...,), before, None)

@@ -67,8 +67,9 @@ def with_influence(verdict: Verdict, function: Callable, known: Exercise) -> Ver
     probes = [probe for probe in known.probes if probe.args]
     probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)
     for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
-        if found := influence.findings(function, known, probe, "numpy"):
-            return replace(verdict, message=" ".join([verdict.message, *found[:2]]))
+        for backend in backends_for(function, known):
+            if found := influence.findings(function, known, probe, backend):
+                return replace(verdict, message=" ".join([verdict.message, *found[:2]]))
     return verdict
 
 

@@ -573,7 +573,7 @@ reading_layer = parameters(4, (1, 1), 5, tenths)
 still_layer = small_layer | {"self": small_layer["self"] | {"W_o": np.zeros((4, 4))}}  # adds 0
 
 
-norms.without_chance(decoder_layer, tenths_of(1, 3, 4), tenths_of(1, 2, 4), small_layer)
+norms.without_chance(decoder_layer, tenths_of(2, 5, 4), tenths_of(2, 3, 4), small_layer)
 
 
 @decoder_layer.experiment("who reads whom")
@@ -1549,14 +1549,18 @@ next_token_probs.probe("top-k 3, then top-p 0.7", menu, top_k=3, top_p=0.7)
 next_token_probs.probe("top-k 2, then top-p 0.85", menu, top_k=2, top_p=0.85)
 next_token_probs.probe("temperature 3, then top-p 0.6", menu, temperature=3.0, top_p=0.6)
 next_token_probs.probe("all three at once", many, temperature=1.5, top_k=9, top_p=0.85)
-next_token_probs.probe("a top-p of 1 cuts nothing", many[:9], top_p=1.0)
 
 
-@next_token_probs.experiment("four equal logits, top-p 0.5")
+@next_token_probs.experiment("four equal logits, top-p 0.5 and 1")
 def exactly_reached(fn):
-    probs = fn(np.zeros(4), top_p=0.5)  # powers of two: every sum of them is exact
-    kept = int((probs > 0).sum()) if isinstance(probs, np.ndarray) else 0
-    return {"two tokens reach 0.5, and no third is kept": kept == 2}
+    def kept(limit: float) -> int:  # powers of two: every sum of them is exact
+        probs = fn(np.zeros(4), top_p=limit)
+        return int((probs > 0).sum()) if isinstance(probs, np.ndarray) else 0
+
+    return {
+        "two tokens reach 0.5, and no third is kept": kept(0.5) == 2,
+        "a top-p of 1 keeps all four": kept(1.0) == 4,
+    }
 
 
 next_token_probs.probe("logits that differ by 1,000", np.array([-1000.0, 1000.0, 0.0, 999.0]))
@@ -1923,27 +1927,16 @@ def top_p_must_be_exceeded(logits, temperature=1.0, top_k=None, top_p=None):
     return chosen(logits, temperature, top_k, top_p, by_p=exceeded)
 
 
-def argmax_finds_none(name: str, exceeds: Callable, more: str = "") -> None:
-    """Add the mistake of argmax over a condition that may hold nowhere."""
+@next_token_probs.mistake
+def argmax_finds_none(logits, temperature=1.0, top_k=None, top_p=None):
+    """With a top_p of 1 only the first token is kept: argmax of cumsum > top_p is 0 where that
+    holds nowhere. Keep each token before which the sum is below top_p, cumsum - p < top_p."""
 
-    def function(logits, temperature=1.0, top_k=None, top_p=None):
-        def up_to(probs, limit):
-            order = np.argsort(-probs, kind="stable")
-            return keep_only(probs, order[: np.argmax(exceeds(np.cumsum(probs[order]), limit)) + 1])
+    def up_to(probs, limit):
+        order = np.argsort(-probs, kind="stable")
+        return keep_only(probs, order[: np.argmax(np.cumsum(probs[order]) > limit) + 1])
 
-        return chosen(logits, temperature, top_k, top_p, by_p=up_to)
-
-    function.__name__ = name
-    function.__doc__ = f"""With a top_p of 1 only the first token is kept: rounding leaves the sum
-        just below, and argmax of a condition that holds nowhere is 0. Keep each token before which
-        the sum is below top_p, cumsum - p < top_p.{more}"""
-    next_token_probs.mistake(function)
-
-
-argmax_finds_none("argmax_finds_none", np.greater_equal)
-argmax_finds_none(
-    "argmax_finds_none_above", np.greater, " Where the sum is exactly top_p, it is reached."
-)
+    return chosen(logits, temperature, top_k, top_p, by_p=up_to)
 
 
 @next_token_probs.mistake
@@ -2436,7 +2429,7 @@ def decode_probe(label: str, step: Step, start_id: int, end_id: int, max_len: in
     greedy_decode.probes.append(Probe(label, run, (step, start_id, end_id, max_len)))
 
 
-@greedy_decode.experiment("the same call twice")
+@greedy_decode.experiment("the same call again")
 def the_same_call_twice(fn):
     step = Step("all nearly alike", 30, by_history(30, 9))
 

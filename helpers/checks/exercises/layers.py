@@ -51,7 +51,7 @@ W1 = np.array([[1.0, -2.0, 3.0], [2.0, 1.0, -1.0]])
 W2 = np.array([[1.0, 0.0], [4.0, -1.0], [-2.0, 3.0]])
 b1, b2 = np.array([1.0, -1.0, -2.0]), np.array([0.5, -3.0])
 small = {"W1": W1, "b1": b1, "W2": W2, "b2": b2}
-norms.without_chance(feed_forward, np.array([[2.0, 1.0], [-1.0, 3.0]]), W1, b1, W2, b2)
+norms.without_chance(feed_forward, np.arange(-6.0, 6).reshape(6, 2), W1, b1, W2, b2)
 feed_forward.probe("one word, without biases", np.array([2.0, 1.0]), W1, 0 * b1, W2, 0 * b2)
 feed_forward.probe("one word and three neurons", np.array([2.0, 1.0]), **small)
 feed_forward.probe("two words", np.array([[2.0, 1.0], [-1.0, 3.0]]), **small)

@@ -641,6 +641,13 @@ def over_the_first_axis(S, mask, to_weights):
     return to_weights(hide(S, mask), axis=0)
 
 
+@shared(padded_weights)
+def softmax_without_dim(S, mask, to_weights):
+    """The axis of the softmax depends on how many there are, as in F.softmax without dim: of three
+    axes it takes the first, the sentences. Name the keys, the last axis, dim=-1 (axis=-1)."""
+    return to_weights(hide(S, mask), axis=0 if S.ndim == 3 else 1)
+
+
 @shared()
 def one_sum_for_everything(S, mask, to_weights):
     """All entries together sum to 1. Each row (query) needs its own sum: axis=-1, keepdims=True."""
@@ -670,6 +677,15 @@ def overflows_before_the_mask(S, mask, to_weights):
     largest allowed score of each row before exp: it changes nothing else."""
     e = np.exp(S) * mask
     return e / e.sum(axis=-1, keepdims=True)
+
+
+@shared(safe_masked_softmax)
+def hidden_maximum_and_a_small_number(S, mask, to_weights):
+    """The maximum is taken over all scores, hidden ones included: a large hidden score makes the
+    allowed ones underflow, and beside a small number (eps) in the sum the row becomes zeros. Mask
+    the scores before taking the max."""
+    e = np.exp(S - S.max(axis=-1, keepdims=True)) * mask
+    return e / (e.sum(axis=-1, keepdims=True) + 1e-9)
 
 
 @shared()
@@ -926,6 +942,13 @@ def only_if_all_are_empty(S, mask):
 
 
 @safe_masked_softmax.mistake
+def only_if_all_are_empty_and_even_shares(S, mask):
+    """It tests whether the whole mask is empty, so a single empty row keeps an even share (uniform)
+    of forbidden keys. Test each row: mask.any(axis=-1, keepdims=True)."""
+    return softmax(np.where(mask, S, -1e30)) * mask.any()
+
+
+@safe_masked_softmax.mistake
 def all_zero_if_one_is_empty(S, mask):
     """One empty row turns the whole result to zeros. Only the row of the query without any allowed
     key is zero: test each row separately, mask.any(axis=-1, keepdims=True)."""
@@ -953,6 +976,15 @@ def empty_columns_instead(S, mask):
     read nothing (empty rows), so the NaN stays. Look along the keys: mask.any(axis=-1)."""
     anyone = np.broadcast_to(mask, S.shape).any(axis=-2, keepdims=True)
     return np.where(anyone, softmax(hide(S, mask)), 0)
+
+
+@safe_masked_softmax.mistake
+def empty_columns_and_even_shares(S, mask):
+    """It looks for keys that nobody may read (empty columns, axis=-2) instead of queries that may
+    read nothing (empty rows), which keep an even share (uniform). Look along the keys:
+    mask.any(axis=-1, keepdims=True)."""
+    anyone = np.broadcast_to(mask, S.shape).any(axis=-2, keepdims=True)
+    return softmax(np.where(mask, S, -1e30)) * anyone
 
 
 @safe_masked_softmax.mistake
@@ -1117,6 +1149,14 @@ def even_rows_for_padded_queries(S, is_real):
     """Padded queries are masked as well as padded keys; with a finite number their rows become an
     even share. Mask only the keys, is_real[:, None, :]."""
     return softmax(np.where(is_real[:, None, :] & is_real[:, :, None], S, -1e9))
+
+
+@padded_weights.mistake
+def even_rows_for_padded_queries_alone(S, is_real):
+    """The mask hides padded queries (rows), which get an even share, instead of padded keys
+    (columns), and with fewer queries than keys it does not fit the scores. The new axis goes in
+    the middle: is_real[:, None, :]."""
+    return softmax(np.where(is_real[:, :, None], S, -1e9))
 
 
 @padded_weights.mistake

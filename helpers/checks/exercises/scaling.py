@@ -97,6 +97,20 @@ def root_of_the_scores_alone(S, d_k):
 
 
 @scale_scores.mistake
+def root_of_the_scores_without_signs(S, d_k):
+    """The root covers the scores as well, after their signs were dropped (abs): negative scores
+    become positive. Take the root of d_k only, and keep the scores as they are: S / √d_k."""
+    return np.sqrt(np.abs(S) / d_k)
+
+
+@scale_scores.mistake
+def root_of_the_scores_with_signs_kept(S, d_k):
+    """The root covers the scores as well, and their signs are put back after it: large scores
+    shrink more than small ones. Take the root of d_k only: S / √d_k."""
+    return np.sign(S) * np.sqrt(np.abs(S) / d_k)
+
+
+@scale_scores.mistake
 def whole_root(S, d_k):
     """The root of d_k is cut to a whole number (int, isqrt or //), which is right for square
     numbers only. Keep its decimals: math.sqrt."""

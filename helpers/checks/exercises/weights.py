@@ -587,6 +587,22 @@ def exp_of_the_sum(x, axis=-1):
 
 
 @softmax.mistake
+def quotient_inside_exp(x, axis=-1):
+    """The division stands inside the exponential, np.exp(x / sum): the bracket closes too late.
+    Take exp first, of x less its largest number, then divide by the sum of these exponentials."""
+    x = np.asarray(x)
+    return np.exp(x / np.exp(x).sum(axis=axis, keepdims=True))
+
+
+@softmax.mistake
+def quotient_inside_exp_after_the_shift(x, axis=-1):
+    """The division stands inside the exponential, np.exp((x - max) / sum): the bracket closes too
+    late. Take exp first, then divide by the sum of the exponentials: e / e.sum(...)."""
+    x = np.asarray(x) - np.max(x, axis=axis, keepdims=True)
+    return np.exp(x / np.exp(x).sum(axis=axis, keepdims=True))
+
+
+@softmax.mistake
 def scores_divided_by_the_sum_of_exponentials(x, axis=-1):
     """The scores themselves are divided by the sum of the exponentials. np.exp belongs above the
     line too."""
@@ -1065,6 +1081,14 @@ def softmax_along_axis_0(Q, K):
     """The softmax runs along axis 0: the queries, or with a batch the sentences. Each query shares
     out its attention over the keys, so the rows must sum to 1: the last axis, axis=-1."""
     return weigh(Q @ turned(K), K.shape[-1], 0)
+
+
+@in_both
+def softmax_without_dim(Q, K):
+    """The axis of the softmax depends on how many there are, as in F.softmax without dim: of three
+    axes it takes the first, the sentences. Name the keys, the last axis, dim=-1 (axis=-1)."""
+    S = Q @ turned(K)
+    return weigh(S, K.shape[-1], 0 if S.ndim == 3 else 1)
 
 
 @in_both
