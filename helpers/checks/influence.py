@@ -1,8 +1,8 @@
 """What a result depends on: which arguments, and which tokens and sentences of them.
 
 Where no known mistake explains an answer, this finds an argument without effect, a result that sees
-what it must not see (a later token, another sentence), one that does not see what it must, and one that
-is another at each call.
+what it must not see (a later token, another sentence), one that does not see what it must, and one
+that changes from call to call.
 """
 
 import copy
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from helpers.checks.compare import same
 from helpers.checks.exercise import Exercise, Probe
 from helpers.checks.observe import observe, observe_apart
 
@@ -40,11 +41,11 @@ def findings(function: Callable, known: Exercise, probe: Probe, backend: str) ->
 def effects(fn: Callable, named: dict[str, Any]) -> dict[str, Any]:
     """For each change of an argument, which parts of the result it changes."""
     before = fn(**named)
+    if not same(before, fn(**named)):
+        return {CHANCE: True}
     found: dict[str, Any] = {}
     if not isinstance(before, np.ndarray) or not np.isfinite(before).all():
         return found
-    if not np.array_equal(before, fn(**named)):
-        return {CHANCE: True}
     for path in paths(named):
         array = value_at(named, path)
         found[f"all of {path[-1]}"] = _moved(fn, named, path, (...,), before, None)

@@ -168,10 +168,12 @@ def verified(known: Exercise, seen: list[Observation]) -> str:
     return "Right on " + "; ".join(known.probes[i].label for i in tried) + "."
 
 
-def _rank(verdict: Verdict) -> tuple[bool, bool]:
-    """The most telling of several verdicts first: named, or else with a result to look at."""
+def _rank(verdict: Verdict) -> tuple[bool, bool, bool]:
+    """The most telling of several verdicts first: named, or else with a result to look at, or else
+    with an error of its own, not one about an array where a tensor was meant."""
     obtained = verdict.evidence and verdict.evidence.obtained
-    return verdict.mistake is None, isinstance(obtained, Raised | Opaque)
+    misfit = isinstance(obtained, Raised) and "ndarray" in obtained.text
+    return verdict.mistake is None, isinstance(obtained, Raised | Opaque), misfit
 
 
 def _named(known: Exercise, seen: list[Observation]) -> tuple[Mistake, list[Observation]] | None:

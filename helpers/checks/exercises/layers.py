@@ -32,7 +32,7 @@ feed_forward = Exercise(
     minutes=10,
     task="Write the network again as a sum over its neurons, one at a time: each wakes as far as "
     "its key, a column of W1, matches the word, and then adds its value, a row of W2. "
-    "It must work for one word (d,), a sentence (T, d) and a batch (B, T, d).",
+    "It must work for a sentence (T, d) and for a batch (B, T, d).",
     hints=(
         "How strongly does neuron i wake for each word, and what does it then write?",
         "Go through W1.T, b1 and W2 together with zip. x @ key + bias has one number per word; "
@@ -52,8 +52,8 @@ W2 = np.array([[1.0, 0.0], [4.0, -1.0], [-2.0, 3.0]])
 b1, b2 = np.array([1.0, -1.0, -2.0]), np.array([0.5, -3.0])
 small = {"W1": W1, "b1": b1, "W2": W2, "b2": b2}
 norms.without_chance(feed_forward, np.arange(-6.0, 6).reshape(6, 2), W1, b1, W2, b2)
-feed_forward.probe("one word, without biases", np.array([2.0, 1.0]), W1, 0 * b1, W2, 0 * b2)
-feed_forward.probe("one word and three neurons", np.array([2.0, 1.0]), **small)
+feed_forward.probe("one word, without biases", np.array([[2.0, 1.0]]), W1, 0 * b1, W2, 0 * b2)
+feed_forward.probe("one word and three neurons", np.array([[2.0, 1.0]]), **small)
 feed_forward.probe("two words", np.array([[2.0, 1.0], [-1.0, 3.0]]), **small)
 feed_forward.probe("neurons that wake strongly", np.array([[20.0, -9.0], [-1.0, 8.0]]), **small)
 feed_forward.probe("neurons that all sleep", np.array([[-9.0, 0.0]]), W1, b1 - 30, W2, b2)

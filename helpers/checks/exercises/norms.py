@@ -50,7 +50,7 @@ layer_norm = Exercise(
     level=2,
     minutes=10,
     task="Normalise each word again, this time from sums alone: no mean, var or std. "
-    "It must work for one word (d,), a sentence (T, d) and a batch (B, T, d).",
+    "It must work for a sentence (T, d) and for a batch (B, T, d).",
     hints=(
         "Which numbers belong to one word? And by how many must their sum be divided?",
         "The mean is x.sum over the last axis, divided by the number of features, x.shape[-1]. "
@@ -65,14 +65,14 @@ GAMMA, BETA = np.array([1.0, 2.0, 0.5, 3.0]), np.array([0.0, 1.0, -1.0, 2.0])
 ONES, ZEROS = np.ones(4), np.zeros(4)
 gamma5, beta5 = normal(5), normal(5)
 gamma4, beta4 = normal(4), normal(4)
-layer_norm.probe("one word, gamma 1 and beta 0", WORD, ONES, ZEROS)
-layer_norm.probe("the same with a gain and a bias", WORD, GAMMA, BETA)
+layer_norm.probe("one word, gamma 1 and beta 0", WORD[None], ONES, ZEROS)
+layer_norm.probe("the same with a gain and a bias", WORD[None], GAMMA, BETA)
 layer_norm.probe("two words", np.array([WORD, [9.0, 0.0, 0.0, 3.0]]), GAMMA, BETA)
 layer_norm.probe("a sentence of three words", normal(3, 5), gamma5, beta5)
 layer_norm.probe("a batch of two sentences", normal(2, 3, 5), gamma5, beta5)
 layer_norm.probe("as many words as features", normal(2, 4, 4), gamma4, beta4)
 layer_norm.probe("a gain only", WORD[None], GAMMA, ZEROS)
-layer_norm.probe("nearly equal features", np.array([3.0, 3.003, 3.001, 2.998]), GAMMA, BETA)
+layer_norm.probe("nearly equal features", np.array([[3.0, 3.003, 3.001, 2.998]]), GAMMA, BETA)
 layer_norm.probe("features that are all equal", np.array([[3.0, 3.0, 3.0, 3.0]]), GAMMA, BETA)
 layer_norm.probe("eps=0.5", np.array([[1.0, 2.0, 2.0, 1.0], WORD]), GAMMA, BETA, eps=0.5)
 layer_norm.probe("large numbers", 1000 + np.array([WORD, -WORD]), GAMMA, BETA)
@@ -356,16 +356,8 @@ def over_everything(x, gamma, beta, eps=1e-5):
 
 @layer_norm.mistake
 def over_the_sentence(x, gamma, beta, eps=1e-5):
-    """Mean and variance run over the whole sentence, the last two axes. Each word (token) is
-    normalised alone, over its features: the last axis only, axis=-1."""
-    axes = (-2, -1)[-x.ndim :]
-    return gamma * centred(x, axes) / np.sqrt(variance(x, axes) + eps) + beta
-
-
-@layer_norm.mistake
-def over_the_last_two_axes(x, gamma, beta, eps=1e-5):
-    """Mean and variance run over the last two axes, (-2, -1), words (tokens) and features
-    together. Each word is normalised alone, over its features: axis=-1."""
+    """Mean and variance run over the whole sentence, the last two axes (-2, -1), words (tokens) and
+    features together. Each word is normalised alone, over its features: the last axis, axis=-1."""
     return gamma * centred(x, (-2, -1)) / np.sqrt(variance(x, (-2, -1)) + eps) + beta
 
 
@@ -489,8 +481,8 @@ add_and_norm = Exercise(
 )
 OUT = np.array([1.0, -2.0, 0.0, 5.0])
 without_chance(add_and_norm, np.tile(WORD, (6, 1)), np.tile(OUT, (6, 1)), GAMMA, BETA)
-add_and_norm.probe("one word, gamma 1 and beta 0", WORD, OUT, ONES, ZEROS)
-add_and_norm.probe("the same with a gain and a bias", WORD, OUT, GAMMA, BETA)
+add_and_norm.probe("one word, gamma 1 and beta 0", WORD[None], OUT[None], ONES, ZEROS)
+add_and_norm.probe("the same with a gain and a bias", WORD[None], OUT[None], GAMMA, BETA)
 add_and_norm.probe(
     "two words", np.array([WORD, -OUT]), np.array([OUT, [3.0, 0.0, 1.0, 9.0]]), GAMMA, BETA
 )
@@ -499,9 +491,9 @@ add_and_norm.probe("a batch of two sentences", normal(2, 3, 5), normal(2, 3, 5),
 add_and_norm.probe("as many words as features", normal(2, 4, 4), normal(2, 4, 4), gamma4, beta4)
 flat = np.array([[3.0, 3.003, 3.001, 2.998]])
 add_and_norm.probe("nearly equal features", flat, flat[:, ::-1] / 2, GAMMA, BETA)
-add_and_norm.probe("a sum of equal features", 3 - OUT, OUT, GAMMA, BETA)
+add_and_norm.probe("a sum of equal features", 3 - OUT[None], OUT[None], GAMMA, BETA)
 add_and_norm.probe("eps=0.5", np.array([[1.0, 2.0, 2.0, 1.0]]), 0.5 * OUT[None], GAMMA, BETA, 0.5)
-add_and_norm.probe("large numbers", 1000 + WORD, OUT - 500, GAMMA, BETA)
+add_and_norm.probe("large numbers", 1000 + WORD[None], OUT[None] - 500, GAMMA, BETA)
 
 norms_inside(
     add_and_norm,
@@ -674,8 +666,8 @@ def negative(h: np.ndarray) -> np.ndarray:
     return -h
 
 
-pre_norm.probe("a sub-layer that turns the sign, for one word", WORD, negative, ONES, ZEROS)
-pre_norm.probe("the same with a gain and a bias", WORD, negative, GAMMA, BETA)
+pre_norm.probe("a sub-layer that turns the sign, for one word", WORD[None], negative, ONES, ZEROS)
+pre_norm.probe("the same with a gain and a bias", WORD[None], negative, GAMMA, BETA)
 pre_norm.probe("a sub-layer that squares", np.array([WORD, -OUT]), np.square, GAMMA, BETA)
 pre_norm.probe("a sub-layer that is a product", normal(3, 4), lambda h: h @ MIX, gamma4, beta4)
 pre_norm.probe("a batch of two sentences", normal(2, 3, 5), bent, gamma5, beta5)
@@ -686,7 +678,7 @@ pre_norm.probe("a silent sub-layer", normal(2, 4, 4), np.zeros_like, gamma4, bet
 pre_norm.probe("nearly equal features", flat, np.square, GAMMA, BETA)
 pre_norm.probe("features that are all equal", np.full((1, 4), 3.0), np.square, GAMMA, BETA)
 pre_norm.probe("eps=0.5", np.array([[1.0, 2.0, 2.0, 1.0]]), np.square, GAMMA, BETA, eps=0.5)
-pre_norm.probe("large numbers", 1000 + WORD, lambda h: 10 * h, GAMMA, BETA)
+pre_norm.probe("large numbers", 1000 + WORD[None], lambda h: 10 * h, GAMMA, BETA)
 
 norms_inside(
     pre_norm,
@@ -928,6 +920,7 @@ stack.probe(
 )
 stack.probe("as many sub-layers as words", normal(3, 5), THREE, gain_rows, bias_rows)
 stack.probe("eps=0.5", flat, [np.square], GAMMAS, BETAS, eps=0.5)
+stack.probe("nearly equal features", flat, [np.square], GAMMAS, BETAS)
 
 
 @stack.mistake
