@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from helpers import attention, blocks
 from helpers.checks import influence
@@ -45,6 +47,23 @@ def norm_alone(x, p, mask=None):
 def test_what_an_answer_depends_on_is_said(function, name, sentence):
     verdict = grade(function, name)
     assert verdict.mistake is None and sentence in verdict.message
+
+
+def drops_always(Q, K):
+    weights = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5, dim=-1)
+    return nn.functional.dropout(weights, 0.1)
+
+
+def new_weights(X, W_q, W_k, W_v):
+    return tuple(nn.Linear(*W.shape, dtype=X.dtype)(X) for W in (W_q, W_k, W_v))
+
+
+@pytest.mark.parametrize(
+    "function, name", [(drops_always, "attention_weights"), (new_weights, "project_qkv")]
+)
+def test_a_result_that_changes_from_call_to_call_is_told(function, name):
+    verdict = grade(function, name)
+    assert verdict.mistake is None and influence.CHANCE in verdict.message
 
 
 def test_each_token_must_read_the_others():

@@ -1,7 +1,7 @@
 """Judge an answer by what it does: right, wrong and why, or not attempted."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -13,7 +13,7 @@ from helpers.checks import influence
 from helpers.checks.compare import Opaque, Raised, TimedOut, difference, same
 from helpers.checks.exercise import Exercise, Mistake, Probe, Untested
 from helpers.checks.exercises import find
-from helpers.checks.observe import Observation, observe, observe_apart, undisturbed
+from helpers.checks.observe import Observation, observe, observe_apart, observe_probe, undisturbed
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 LIKELY = 0.6  # the share of wrong probes that a guess must explain
@@ -128,13 +128,30 @@ def expected_of(name: str) -> list[Observation]:
         return list(observe(known.reference, known, known.backends[0]))
 
 
+class Trace(Sequence):
+    """What a known mistake gives on each probe, found out when it is first looked at."""
+
+    def __init__(self, mistake: Mistake, known: Exercise):
+        self.mistake, self.known = mistake, known
+        self.seen: dict[int, Observation] = {}
+
+    def __len__(self) -> int:
+        return len(self.known.probes)
+
+    def __getitem__(self, i: int) -> Observation:
+        if i not in self.seen:
+            probe, backend = self.known.probes[i], self.known.backends[0]
+            with undisturbed():
+                made = observe_probe(self.mistake.function, self.known, probe, backend)
+            self.seen[i] = made
+        return self.seen[i]
+
+
 @cache
-def mistakes_of(name: str) -> list[tuple[Mistake, list[Observation]]]:
-    """What each known mistake gives on each probe."""
+def mistakes_of(name: str) -> list[tuple[Mistake, Trace]]:
+    """The known mistakes of an exercise, and what each gives on its probes."""
     known = find(name)
-    run = known.backends[0]
-    with undisturbed():
-        return [(m, list(observe(m.function, known, run))) for m in known.mistakes]
+    return [(mistake, Trace(mistake, known)) for mistake in known.mistakes]
 
 
 def judge(known: Exercise, seen: list[Observation]) -> Verdict:
@@ -147,7 +164,7 @@ def judge(known: Exercise, seen: list[Observation]) -> Verdict:
     late = [i for i in wrong if isinstance(seen[i].value, TimedOut)]
     first = (late or wrong)[0]
     evidence = _evidence(known.probes[first], expected[first], seen[first], known)
-    if not late and (mistake := _named(known, seen)):
+    if not late and (mistake := _named(known, seen, wrong)):
         message = mistake[0].message + _in_place(seen, mistake[1])
         if all(isinstance(seen[i].value, Raised) for i in wrong):  # many causes look like this
             message = (
@@ -176,7 +193,9 @@ def _rank(verdict: Verdict) -> tuple[bool, bool, bool]:
     return verdict.mistake is None, isinstance(obtained, Raised | Opaque), misfit
 
 
-def _named(known: Exercise, seen: list[Observation]) -> tuple[Mistake, list[Observation]] | None:
+def _named(
+    known: Exercise, seen: list[Observation], wrong: list[int]
+) -> tuple[Mistake, Trace] | None:
     """The known mistake that gives the same on every probe.
 
     Where none also changes the same inputs, one that changes fewer of them: the rest is said too.
@@ -186,14 +205,15 @@ def _named(known: Exercise, seen: list[Observation]) -> tuple[Mistake, list[Obse
         touches_no_more = set(b.changed) <= set(a.changed)
         return touches_no_more and same(a.value, b.value, known.whole_numbers)
 
+    telling_first = sorted(range(len(seen)), key=lambda i: i not in wrong)
     for test in (lambda a, b: agree(a, b, known)), alike:
         for mistake, made in mistakes_of(known.name):
-            if all(test(*pair) for pair in zip(seen, made, strict=True)):
+            if all(test(seen[i], made[i]) for i in telling_first):
                 return mistake, made
     return None
 
 
-def _in_place(seen: list[Observation], made: list[Observation]) -> str:
+def _in_place(seen: list[Observation], made: Trace) -> str:
     """Say which arguments were changed in place that a mistake leaves alone."""
     changed = {n for a, b in zip(seen, made, strict=True) for n in a.changed if n not in b.changed}
     return "".join(f" It also changes its argument {n} in place." for n in sorted(changed))
@@ -233,7 +253,7 @@ def _in_words(
 def _guess(known: Exercise, seen: list[Observation], wrong: list[int]) -> Mistake | None:
     """The known mistake that explains most of the wrong probes, if it explains enough of them."""
 
-    def explained(made: list[Observation]) -> float:
+    def explained(made: Trace) -> float:
         tested = [i for i in wrong if not isinstance(made[i].value, Untested)]
         return sum(agree(seen[i], made[i], known) for i in tested) / len(wrong)
 

@@ -10,6 +10,7 @@ import builtins
 import contextlib
 import copy
 import ctypes
+import faulthandler
 import functools
 import io
 import json
@@ -147,7 +148,7 @@ def _key(key: Any) -> Any:
 def observe(function: Callable, exercise: Exercise, backend: str) -> Iterator[Observation]:
     """Run all probes here and now."""
     for probe in exercise.probes:
-        yield _observe(function, exercise, probe, backend)
+        yield observe_probe(function, exercise, probe, backend)
 
 
 @contextlib.contextmanager
@@ -164,7 +165,10 @@ def undisturbed() -> Iterator[None]:
             torch.set_rng_state(states[2])
 
 
-def _observe(function: Callable, exercise: Exercise, probe: Probe, backend: str) -> Observation:
+def observe_probe(
+    function: Callable, exercise: Exercise, probe: Probe, backend: str
+) -> Observation:
+    """Run one probe here and now."""
     subject = Subject(function, backend, exercise.parameters)
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -230,6 +234,7 @@ def _quiet_and_small() -> None:
 
     os.setsid()
     gc.disable()
+    faulthandler.disable()  # a crash is a finding, not a page of traces
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
