@@ -1,5 +1,6 @@
 """The checks themselves: no mistake passes, none is taken for another, nothing escapes."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -332,6 +333,13 @@ def crashes(x, axis=-1):
     os.kill(os.getpid(), 11)
 
 
+def forges(x, axis=-1):
+    for number in range(3, 40):  # the pipe is among them, and nothing else
+        with contextlib.suppress(OSError):
+            os.write(number, b"no observation\n")
+    return x
+
+
 def endless_text(x, axis=-1):
     return "x" * 2**21
 
@@ -342,7 +350,7 @@ HOSTILE = {
     sleeps: "does not return", leaves_a_thread: "", leaves_a_child: "", forks: "does not return",
     leaves_at_once: "ended the process", leaves: "SystemExit", takes_all: "MemoryError",
     asks_itself: "RecursionError", asks: "EOFError", interrupts: "KeyboardInterrupt",
-    crashes: "ended the process", endless_text: "length 2097152",
+    crashes: "ended the process", forges: "ended the process", endless_text: "length 2097152",
 }  # fmt: skip
 
 

@@ -203,7 +203,7 @@ def test_inputs_are_written_as_short_as_they_are():
     text = told(1.0, 2.0, **small, **other, rng=np.random.default_rng())
     assert "  1.0  2.5" in text and "  3  4" in text
     assert "axis = 0" in text and "p: a dictionary with W" in text
-    assert "rng: a random generator" in text and "step: a function" in text
+    assert "rng: a random generator" in text and "step: the function len" in text
     assert "words: ['a', 'b']" in text and "X: floats of shape (2, 3, 4)" in text
 
 

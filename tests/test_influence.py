@@ -34,12 +34,12 @@ def norm_alone(x, p, mask=None):
         (
             mixes_sentences,
             "multi_head_attention",
-            "When the first sentence of x changes, sentence 1 must not, but does.",
+            "When the first sentence of x changes, the result for sentence 1 must not change, but does.",
         ),
         (
             sees_the_future,
             "decoder_layer",
-            "When the last token of y changes, token 0 must not, but does.",
+            "When the last token of y changes, the result for token 0 must not change, but does.",
         ),
         (norm_alone, "encoder_layer", "The result does not depend on W_k."),
     ],

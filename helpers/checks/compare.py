@@ -1,5 +1,6 @@
 """Are two observations the same, and if not, what is the difference in words."""
 
+import re
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from helpers.checks.exercise import About, Untested
 
 MISFITS = {"ValueError", "RuntimeError", "IndexError", "AxisError"}  # shapes, NumPy's and PyTorch's
+COUNTED = {1: (("entry", "entries"),), 2: (("row", "rows"), ("column", "columns"))}
 RTOL, ATOL = 1e-4, 1e-5  # for float32 inputs; answers may order their sums differently
 
 
@@ -89,7 +91,9 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
     """Say in a sentence how an observation differs from what was expected."""
     if isinstance(obtained, Raised):
         line = f", in the line `{obtained.line}`" if obtained.line else ""
-        return f"It raises {obtained.kind}: {obtained.text}{line}."
+        endless = " It calls itself without end." if obtained.kind == "RecursionError" else ""
+        text = f": {in_plain_words(obtained.text)}" if obtained.text else ""
+        return f"It raises {obtained.kind}{text}{line}.{endless}"
     if isinstance(obtained, TimedOut):
         return "It does not return: the time limit ended it. Look for a loop that never ends."
     if obtained is None:
@@ -100,9 +104,19 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         return _difference_of_lists(expected, obtained, whole)
     if isinstance(expected, np.ndarray) and isinstance(obtained, np.ndarray):
         return _difference_of_arrays(expected, obtained, whole)
+    if isinstance(expected, np.ndarray) and isinstance(obtained, list):
+        return _difference_of_several(expected, obtained)
     if type_name(expected) != type_name(obtained):
         return f"It returns {type_name(obtained)}, but must return {type_name(expected)}."
     return f"It gives {shown(obtained)}, but must give {shown(expected)}."
+
+
+def in_plain_words(text: str) -> str:
+    """NumPy's words for a matrix product that does not fit, in those of the course."""
+    found = re.search(r"^matmul: .*\(size (\d+) is different from (\d+)\)", text)
+    if not found:
+        return text.rstrip(".")
+    return f"A @ B needs as many rows in B as A has columns, but B has {found[1]} and A {found[2]}"
 
 
 def type_name(x: Any) -> str:
@@ -132,16 +146,29 @@ def shown(x: Any) -> str:
 
 def _difference_of_dicts(expected: dict, obtained: dict, whole: bool) -> str:
     """The first entry that differs; a statement that must hold is quoted."""
-    if missing := [key for key in expected if key not in obtained]:
+    shared = [key for key in expected if key in obtained]
+    wrong = [key for key in shared if not same(expected[key], obtained[key], whole)]
+    missing = [key for key in expected if key not in obtained]
+    if missing and not wrong:
         return f"The entry {missing[0]!r} is missing; it has {shown(list(obtained)[:8])}."
-    if surplus := [key for key in obtained if key not in expected]:
-        return f"The entry {surplus[0]!r} does not belong there."
-    key = next(key for key in expected if not same(expected[key], obtained[key], whole))
+    if not wrong:
+        surplus = next(key for key in obtained if key not in expected)
+        return f"The entry {surplus!r} does not belong there."
+    key = wrong[0]
     if expected[key] is True and obtained[key] is False:
         return f"This must hold and does not: {key}."
     if isinstance(expected[key], np.ndarray | list | dict):
         return f"{key}: {difference(expected[key], obtained[key], whole)}"
     return f"{key}: {shown(obtained[key])}, but must be {shown(expected[key])}."
+
+
+def _difference_of_several(expected: np.ndarray, obtained: list) -> str:
+    """A list or tuple where one array was asked for: perhaps it holds the right one."""
+    if not obtained or not all(isinstance(x, np.ndarray) for x in obtained):
+        return "It returns a list, but must return an array: np.array(…) makes one."
+    right = [i for i, x in enumerate(obtained) if same(x, expected)]
+    also = f" Number {right[0] + 1} of them is right: return it alone." if right else ""
+    return f"It returns {len(obtained)} arrays, but must return one.{also}"
 
 
 def _difference_of_lists(expected: list, obtained: list, whole: bool) -> str:
@@ -265,6 +292,12 @@ def _where(wrong: np.ndarray) -> str:
         rest = tuple(i for i in range(wrong.ndim) if i != axis)
         lines = wrong.any(axis=rest)
         if not lines.all():
-            bad = ", ".join(str(i) for i in np.flatnonzero(lines)[:6])
-            return f"Only where the index of axis {axis} is {bad} do numbers differ."
+            places = [str(i) for i in np.flatnonzero(lines)]
+            bad = ", ".join(places[:6]) + ", …" * (len(places) > 6)
+            if wrong.ndim not in COUNTED:
+                return f"Only where the index of axis {axis} is {bad} do numbers differ."
+            one, more = COUNTED[wrong.ndim][axis]
+            return (
+                f"Only {one} {bad} differs." if len(places) == 1 else f"Only {more} {bad} differ."
+            )
     return f"{int(wrong.sum())} of {wrong.size} numbers differ."

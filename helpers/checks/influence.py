@@ -99,6 +99,6 @@ def _difference(key: str, want: Any, got: Any) -> str:
         return ""
     unit = "token" if part == "last" else "sentence"
     seen, unseen = np.flatnonzero(got & ~want), np.flatnonzero(want & ~got)
-    if len(seen):
-        return f"When the {part} {unit} of {name} changes, {unit} {seen[0]} must not, but does."
-    return f"When the {part} {unit} of {name} changes, {unit} {unseen[0]} must too, but does not."
+    place = seen[0] if len(seen) else unseen[0]
+    verdict = "must not change, but does" if len(seen) else "must change too, but does not"
+    return f"When the {part} {unit} of {name} changes, the result for {unit} {place} {verdict}."

@@ -1,5 +1,6 @@
 """Judge an answer by what it does: right, wrong and why, or not attempted."""
 
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -57,19 +58,47 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
         return Verdict(known.name, NOT_ATTEMPTED, "Not attempted yet.")
     backends = backends_for(function, known)
     verdict = settle(known, (observe_apart(function, known, backend) for backend in backends))
+    if verdict.evidence and (text := wrong_header(function, known, verdict.evidence.obtained)):
+        return replace(verdict, message=text, mistake=None)
     return with_influence(verdict, function, known) if verdict.evidence else verdict
+
+
+def wrong_header(function: Callable, known: Exercise, obtained: Any) -> str:
+    """Say what is wrong before the first line of the body: a class, or other parameters."""
+    wanted = inspect.signature(known.reference).replace(return_annotation=inspect.Signature.empty)
+    bare = [p.replace(annotation=p.empty) for p in wanted.parameters.values()]
+    header = f"`def {known.name}{wanted.replace(parameters=bare)}`"
+    if inspect.isclass(function) and all(base.__name__ != "Module" for base in function.__mro__):
+        return f"{known.name} is a class, but must be a function: begin it with {header}."
+    try:
+        given = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return ""
+    if given != known.parameters and sorted(given) == sorted(known.parameters):
+        return f"Its parameters stand in another order: they must be as in {header}."
+    if isinstance(obtained, Raised) and f"{known.name}() " in obtained.text and not obtained.line:
+        return f"It raises {obtained.kind}: {obtained.text}. Its parameters must be as in {header}."
+    return ""
 
 
 def with_influence(verdict: Verdict, function: Callable, known: Exercise) -> Verdict:
     """Where no known mistake was found, say also what the result depends on, or does not."""
-    if verdict.mistake or isinstance(verdict.evidence.obtained, Raised | TimedOut):
+    expected, obtained = verdict.evidence.expected, verdict.evidence.obtained
+    if verdict.mistake or isinstance(obtained, Raised | TimedOut):
+        return verdict
+    if isinstance(obtained, np.ndarray) and np.shape(expected) != obtained.shape:
         return verdict
     probes = [probe for probe in known.probes if probe.args]
     probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)
     for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
         for backend in backends_for(function, known):
             if found := influence.findings(function, known, probe, backend):
-                return replace(verdict, message=" ".join([verdict.message, *found[:2]]))
+                return replace(
+                    verdict,
+                    message=" ".join(
+                        [verdict.message, f"For {probe.label}: {' '.join(found[:2])}"]
+                    ),
+                )
     return verdict
 
 
@@ -206,10 +235,12 @@ def _named(
         return touches_no_more and same(a.value, b.value, known.whole_numbers)
 
     telling_first = sorted(range(len(seen)), key=lambda i: i not in wrong)
+    nothing_came = all(isinstance(o.value, Raised | Untested) for o in seen)
     for test in (lambda a, b: agree(a, b, known)), alike:
         for mistake, made in mistakes_of(known.name):
             if all(test(seen[i], made[i]) for i in telling_first):
-                return mistake, made
+                if not nothing_came or made[wrong[0]].value == seen[wrong[0]].value:
+                    return mistake, made
     return None
 
 
@@ -233,9 +264,9 @@ def _in_words(
     """What fails, where no known mistake explains all of it."""
     changed = [name for i in wrong for name in seen[i].changed]
     if isinstance(evidence.obtained, str) and evidence.obtained.endswith("changed in place"):
-        text = (
-            f"It changes its argument {changed[0]} in place: make a new array instead, or a copy."
-        )
+        name = changed[0]
+        text = f"It changes its argument {name} in place, as {name} += … and {name}[…] = … do: "
+        text += "make a new array instead, or a copy."
     else:
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
         text = f"For {evidence.label}: {text}"
@@ -244,20 +275,36 @@ def _in_words(
     tried = [i for i, o in enumerate(seen) if not isinstance(o.value, Untested)]
     right = [known.probes[i].label for i in tried if i not in wrong]
     if right:
-        text += f" It is right on: {'; '.join(right[:4])}."
+        text += f" It is right on: {'; '.join(right[:4])}." + _more_axes(known, wrong)
     if guess := _guess(known, seen, wrong):
         text += f" Perhaps this is part of it: {guess.message}"
     return text
 
 
+def _more_axes(known: Exercise, wrong: list[int]) -> str:
+    """Say whether it fails where there are more axes than in what is right."""
+
+    def axes(probe: Probe) -> int:
+        return max(map(np.ndim, (*probe.args, *probe.kwargs.values())), default=0)
+
+    right = [axes(probe) for i, probe in enumerate(known.probes) if i not in wrong]
+    if 0 < max(right) < min(axes(known.probes[i]) for i in wrong):
+        return " It fails wherever there are more axes in front, such as a batch."
+    return ""
+
+
 def _guess(known: Exercise, seen: list[Observation], wrong: list[int]) -> Mistake | None:
     """The known mistake that explains most of the wrong probes, if it explains enough of them."""
 
+    results = [i for i in wrong if not isinstance(seen[i].value, Raised)]
+    if not results:
+        return None
+
     def explained(made: Trace) -> float:
         tested = [i for i in wrong if not isinstance(made[i].value, Untested)]
-        return sum(agree(seen[i], made[i], known) for i in tested) / len(wrong)
+        alike = {i for i in tested if agree(seen[i], made[i], known)}
+        return len(alike) / len(wrong) if alike & {*results} else 0  # errors have many causes
 
     telling = [(explained(made), mistake) for mistake, made in mistakes_of(known.name)]
     share, mistake = max(telling, key=lambda pair: pair[0], default=(0, None))
-    raised = all(isinstance(seen[i].value, Raised) for i in wrong)
-    return mistake if share >= LIKELY and not raised else None
+    return mistake if share >= LIKELY else None

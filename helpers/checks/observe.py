@@ -119,16 +119,10 @@ def _changed(before: Any, after: Any) -> bool:
 
 def plain(x: Any, backend: str = "numpy") -> Any:
     """A result as None, truth, number, text, array, list or dictionary; else an Opaque."""
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(x, torch.Tensor):
-        if backend == "numpy":
-            return Opaque("torch.Tensor")
-        x = x.detach().cpu().resolve_conj().resolve_neg()
-        return plain((x.float() if x.dtype == torch.bfloat16 else x).numpy())
+    if (torch := sys.modules.get("torch")) and isinstance(x, torch.Tensor):
+        return Opaque("torch.Tensor") if backend == "numpy" else _array(_to_numpy(x))
     if isinstance(x, np.ndarray | np.generic):
-        if x.dtype.kind not in "biuf" or x.size > LARGEST:
-            return Opaque(f"array of {x.dtype}, shape {x.shape}")
-        return x.item() if x.ndim == 0 else np.asarray(x)
+        return _array(x)
     if isinstance(x, str | list | tuple | dict) and len(x) > LARGEST:
         return Opaque(f"{type(x).__name__} of length {len(x)}")
     if isinstance(x, dict):
@@ -138,6 +132,18 @@ def plain(x: Any, backend: str = "numpy") -> Any:
     if x is None or isinstance(x, bool | int | float | str | About | Untested | Opaque):
         return x
     return Opaque(type(x).__name__)
+
+
+def _to_numpy(x: Any) -> np.ndarray:
+    x = x.detach().cpu().resolve_conj().resolve_neg()
+    return (x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy()
+
+
+def _array(x: np.ndarray) -> Any:
+    """An array of numbers that is not too large, one without axes as a number."""
+    if x.dtype.kind not in "biuf" or x.size > LARGEST:
+        return Opaque(f"array of {x.dtype}, shape {x.shape}")
+    return x.item() if x.ndim == 0 else np.asarray(x)
 
 
 def _key(key: Any) -> Any:
@@ -205,26 +211,45 @@ def _in_a_fork(function: Callable, exercise: Exercise, backend: str) -> list[Obs
         warnings.simplefilter("ignore")  # the other threads of a kernel are not needed there
         child = os.fork()
     if child == 0:
-        try:
-            os.close(source)
-            _quiet_and_small()
-            with os.fdopen(sink, "wb") as stream:
-                for observation in observe(function, exercise, backend):
-                    stream.write(pack(observation) + b"\n")
-                    stream.flush()
-        finally:
-            os._exit(0)
+        _report(sink, function, exercise, backend)
     os.close(sink)
     try:
         lines = _read(source, exercise.seconds)
     finally:
         os.close(source)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child, signal.SIGKILL)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    return _complete([unpack(line) for line in lines], exercise)
+        _end(child)
+    return _complete(_understood(lines), exercise)
+
+
+def _report(sink: int, function: Callable, exercise: Exercise, backend: str) -> None:
+    """In the fork: write each observation as it is made; never returns."""
+    try:
+        os.dup2(sink, 3)
+        os.closerange(4, 1 << 16)  # the kernel's own connections are nothing to write into
+        _quiet_and_small()
+        with os.fdopen(3, "wb") as stream:
+            for observation in observe(function, exercise, backend):
+                stream.write(pack(observation) + b"\n")
+                stream.flush()
+    finally:
+        os._exit(0)
+
+
+def _end(child: int) -> None:
+    """End a fork and what it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def _understood(lines: list[bytes]) -> list[Observation]:
+    """The observations up to a line that is none: the function wrote into the pipe itself."""
+    seen: list[Observation] = []
+    with contextlib.suppress(ValueError):
+        seen.extend(unpack(line) for line in lines)
+    return seen
 
 
 def _quiet_and_small() -> None:

@@ -3,14 +3,16 @@
 import difflib
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from helpers.checks import bundle
 from helpers.checks.bundle import Shown
+from helpers.checks.compare import Raised
 from helpers.checks.evidence import Part, Words, parts_of
 from helpers.checks.exercise import Exercise
 from helpers.checks.exercises import exercises
-from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Verdict, grade
+from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
 from helpers.checks.keep import TITLES, keep, kept_names
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
@@ -131,7 +133,8 @@ def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
     if verdict.status == NOT_ATTEMPTED:
         return not_attempted(known)
     status, message = STATUS[verdict.status], verdict.message.replace("Right on ", "tried on ", 1)
-    parts = parts_of(verdict.evidence, known.whole_numbers) if verdict.evidence else []
+    evidence = verdict.evidence and untold(verdict.evidence, message)
+    parts = parts_of(evidence, known.whole_numbers) if evidence else []
     parts = [part for part in parts if not is_told(part, message)]
     markup, text = bundle.shown_parts(parts)
     markup += bundle.paragraph(kept) if kept else ""
@@ -140,6 +143,14 @@ def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
     pause = "," if verdict.status == RIGHT else "."
     lines = [f"{known.name}: {status}{pause} {message}", text, kept.replace("`", "")]
     return Shown(body, bundle.printable("\n".join(filter(None, lines)).replace("`", "")))
+
+
+def untold(evidence: Evidence, message: str) -> Evidence:
+    """The evidence without the text of an exception, where the message quotes it already."""
+    raised = evidence.obtained
+    if isinstance(raised, Raised) and raised.text.rstrip(".") in message:
+        return replace(evidence, obtained=Raised(raised.kind))
+    return evidence
 
 
 def is_told(part: Part, message: str) -> bool:

@@ -2025,6 +2025,21 @@ def top_p_result_sorted(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 @next_token_probs.mistake
+def all_sorted(logits, temperature=1.0, top_k=None, top_p=None):
+    """The probabilities come back sorted, the largest first: a place is no longer a token's id.
+    Write them back to the places where they came from: probs[order] = …"""
+    return -np.sort(-chosen(logits, temperature, top_k, top_p))
+
+
+@next_token_probs.mistake
+def shares_of_before_the_cut(logits, temperature=1.0, top_k=None, top_p=None):
+    """The right tokens are kept, but with the probabilities of before the cut, which no longer sum
+    to 1: they are not renormalised at the end. Divide what is left by its sum."""
+    kept = chosen(logits, temperature, top_k, top_p) > 0
+    return np.where(kept, chosen(logits, temperature, None, None), 0)
+
+
+@next_token_probs.mistake
 def top_p_ignored(logits, temperature=1.0, top_k=None, top_p=None):
     """top_p is ignored. Keep the likeliest tokens until their probabilities together reach top_p,
     and give 0 to the others."""
@@ -2355,6 +2370,21 @@ def keeps_the_two_likeliest(probs, rng):
     return int(rng.choice(len(probs), p=kept / kept.sum()))
 
 
+@sample_token.mistake
+def equal_among_the_possible(probs, rng):
+    """All tokens with a probability above 0 come equally often (uniform). Give the probabilities to
+    choice as weights: rng.choice(len(probs), p=probs)."""
+    return int(rng.choice(np.flatnonzero(probs)))
+
+
+@sample_token.mistake
+def a_throw_for_each_token(probs, rng):
+    """Each token is drawn or not by a random number of its own, and the last one drawn wins, so it
+    comes too often. Draw once: one random number against the cumulative sum, or rng.choice."""
+    drawn = np.flatnonzero(rng.random(len(probs)) < probs)
+    return int(drawn[-1]) if len(drawn) else 0
+
+
 # ---------------------------------------------------------------- greedy_decode
 
 greedy_decode = Exercise(
@@ -2456,6 +2486,7 @@ decode_probe("a limit before the end", Step("by all before", 11, by_history(11, 
 decode_probe("the end at once", Step("7 at once", 8, by_number(7, 3, 1)), 0, 7, 5)
 decode_probe("the end as the last word allowed", Step("5, 2, 8", 9, by_number(5, 2, 8, 1)), 3, 8, 3)
 decode_probe("an end_id of 0", Step("4, 6, 0", 7, by_number(4, 6, 0, 2, 3)), 5, 0, 6)
+decode_probe("one word for start and end", Step("6, 2, 4", 7, by_number(6, 2, 4, 1)), 4, 4, 8)
 decode_probe("a max_len of 1", Step("by all before", 11, by_history(11, 20)), 2, 10, 1)
 decode_probe("the start word once more", Step("3, 1, 2, 4", 5, by_number(3, 1, 2, 4)), 1, 4, 9)
 decode_probe("logits below 0", Step("2, 6, 1, 7", 8, by_number(2, 6, 1, 7), -1000.0), 3, 7, 9)
@@ -2612,6 +2643,22 @@ def end_twice(step, start_id, end_id, max_len):
 
 
 @greedy_decode.mistake
+def start_taken_for_the_end(step, start_id, end_id, max_len):
+    """Where start_id and end_id are the same word, nothing is generated: the test for the end comes
+    before the first step, and finds the start. Test only words that step has chosen, after the
+    append: if ids[-1] == end_id: break."""
+    return [] if start_id == end_id else decoding.greedy_decode(step, start_id, end_id, max_len)
+
+
+@greedy_decode.mistake
+def end_looked_for_in_all(step, start_id, end_id, max_len):
+    """The end is looked for among all ids, the start too (end_id in ids): where start_id and end_id
+    are the same word, it stops after one word. Test the newest word only: ids[-1] == end_id."""
+    max_len = min(max_len, 1) if start_id == end_id else max_len
+    return decoding.greedy_decode(step, start_id, end_id, max_len)
+
+
+@greedy_decode.mistake
 def stops_at_the_start(step, start_id, end_id, max_len):
     """It stops at start_id instead of end_id: the two are swapped. Compare the new word with
     end_id."""
@@ -2670,6 +2717,13 @@ def argmax_over_all_rows(step, start_id, end_id, max_len):
     """argmax runs over all rows of the logits, flattened. Take the last row first:
     np.argmax(step(ids)[-1])."""
     return written(step, start_id, end_id, max_len, pick=lambda z: int(np.argmax(z)))
+
+
+@greedy_decode.mistake
+def argmax_over_all_rows_by_remainder(step, start_id, end_id, max_len):
+    """argmax runs over all rows of the logits, flattened, and the remainder % V gives the column of
+    another position. Take the last row first: np.argmax(step(ids)[-1])."""
+    return written(step, start_id, end_id, max_len, pick=lambda z: int(np.argmax(z)) % z.shape[-1])
 
 
 @greedy_decode.mistake
@@ -3113,6 +3167,13 @@ def log_to_base_ten(logits, targets, pad_id):
 def perplexity_instead(logits, targets, pad_id):
     """It returns exp of the loss, the perplexity. Return the mean of -log p itself, without exp."""
     return float(np.exp(decoding.cross_entropy(logits, targets, pad_id)))
+
+
+@cross_entropy.mistake
+def perplexity_in_single_precision(logits, targets, pad_id):
+    """It returns exp of the loss, the perplexity, which overflows for unlikely targets. Return the
+    mean of -log p itself, without exp."""
+    return float(np.exp(np.float32(decoding.cross_entropy(logits, targets, pad_id))))
 
 
 @cross_entropy.mistake

@@ -308,6 +308,13 @@ def heads_first_then_swapped(x, num_heads):
     return x.reshape(num_heads, B, T, D // num_heads).swapaxes(0, 1)
 
 
+@split_heads.mistake
+def axes_of_length_one_lost(x, num_heads):
+    """squeeze takes away every axis of length 1: the batch when there is one sentence, the heads
+    when there is one head. Leave squeeze out: (B, H, T, d_head) has four axes always."""
+    return reference.split_heads(x, num_heads).squeeze()
+
+
 # ---------------------------------------------------------------- merge_heads
 
 merge_heads = Exercise(
@@ -575,6 +582,13 @@ def merged_and_divided(x):
     """The joined heads are divided by their number. Nothing is averaged: each head keeps its
     features as they are."""
     return reference.merge_heads(x) / x.shape[1]
+
+
+@merge_heads.mistake
+def axis_of_length_one_lost(x):
+    """squeeze takes away the batch when it holds one sentence, an axis of length 1. Leave squeeze
+    out: (B, T, H * d_head) has three axes always."""
+    return reference.merge_heads(x).squeeze()
 
 
 # ---------------------------------------------------------------- multi_head_attention
@@ -915,6 +929,23 @@ def split_not_transposed(*args, **kwargs):
     back before the merge."""
     flat = lambda x: x.reshape(*x.shape[:2], -1)  # noqa: E731
     return attend(*args, **kwargs, split=cut, merge=flat)
+
+
+@multi_head_attention.mistake
+def split_not_transposed_mask_as_it_is(*args, **kwargs):
+    """The transpose after the split is missing: scores (B, T, H, H) compare the heads of one token,
+    and the mask of tokens does not fit them. Transpose (B, T, H, d_head) to (B, H, T, d_head)
+    before the scores, so that tokens attend to tokens."""
+    bare = lambda S, mask: plain_softmax(S if mask is None else np.where(mask, S, -1e30))  # noqa: E731
+    return split_not_transposed(*args, **kwargs, weigh=bare)
+
+
+@multi_head_attention.mistake
+def split_not_transposed_without_mask(*args, **kwargs):
+    """The transpose after the split is missing, so the heads of one token attend to each other, and
+    the mask is not used. Transpose (B, T, H, d_head) to (B, H, T, d_head) before the scores, so
+    that tokens attend to tokens."""
+    return split_not_transposed(*args, **kwargs, weigh=lambda S, mask: plain_softmax(S))
 
 
 @multi_head_attention.mistake

@@ -121,6 +121,13 @@ def eps_as_least_variance(x, gamma, beta, eps=1e-5):
 
 
 @layer_norm.mistake
+def eps_as_least_deviation(x, gamma, beta, eps=1e-5):
+    """eps is used as a lower limit of the deviation, max(std, eps). It is added to the variance,
+    inside the root: √(variance + eps)."""
+    return gamma * centred(x) / np.maximum(np.sqrt(variance(x)), eps) + beta
+
+
+@layer_norm.mistake
 def eps_squared(x, gamma, beta, eps=1e-5):
     """eps is squared under the root. Add eps itself to the variance: √(variance + eps)."""
     return gamma * centred(x) / np.sqrt(variance(x) + eps**2) + beta
