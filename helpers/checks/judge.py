@@ -17,6 +17,7 @@ from helpers.checks.exercises import find
 from helpers.checks.observe import Observation, observe, observe_apart, observe_probe, undisturbed
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
+TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words
 LIKELY = 0.6  # the share of wrong probes that a guess must explain
 
 
@@ -103,12 +104,16 @@ def with_influence(verdict: Verdict, function: Callable, known: Exercise) -> Ver
 
 
 def backends_for(function: Callable, known: Exercise) -> list[str]:
-    """NumPy, and tensors where torch is in use: to load it takes longer than an answer may."""
-    used = "torch" in getattr(getattr(function, "__code__", None), "co_names", ())
-    if used or known.backends == ("torch",):
+    """NumPy, and tensors where torch is in use: to load it takes longer than an answer may.
+
+    An answer that speaks PyTorch meets tensors first, so that an error it gets is one of PyTorch's.
+    """
+    names = set(getattr(getattr(function, "__code__", None), "co_names", ()))
+    if "torch" in names or known.backends == ("torch",):
         import_module("torch")
-    loaded = "torch" in sys.modules
-    return [backend for backend in known.backends if backend != "torch" or loaded]
+    if "torch" not in sys.modules:
+        return ["numpy"]
+    return sorted(known.backends, key=lambda b: b != "torch") if names & TENSOR else known.backends
 
 
 def settle(known: Exercise, runs: Iterable[list[Observation]]) -> Verdict:

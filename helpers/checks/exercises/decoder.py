@@ -2486,7 +2486,6 @@ decode_probe("a limit before the end", Step("by all before", 11, by_history(11, 
 decode_probe("the end at once", Step("7 at once", 8, by_number(7, 3, 1)), 0, 7, 5)
 decode_probe("the end as the last word allowed", Step("5, 2, 8", 9, by_number(5, 2, 8, 1)), 3, 8, 3)
 decode_probe("an end_id of 0", Step("4, 6, 0", 7, by_number(4, 6, 0, 2, 3)), 5, 0, 6)
-decode_probe("one word for start and end", Step("6, 2, 4", 7, by_number(6, 2, 4, 1)), 4, 4, 8)
 decode_probe("a max_len of 1", Step("by all before", 11, by_history(11, 20)), 2, 10, 1)
 decode_probe("the start word once more", Step("3, 1, 2, 4", 5, by_number(3, 1, 2, 4)), 1, 4, 9)
 decode_probe("logits below 0", Step("2, 6, 1, 7", 8, by_number(2, 6, 1, 7), -1000.0), 3, 7, 9)
@@ -2640,22 +2639,6 @@ def end_twice(step, start_id, end_id, max_len):
     already, when it came."""
     ids = decoding.greedy_decode(step, start_id, end_id, max_len)
     return [*ids, end_id] if ids[-1:] == [end_id] else ids
-
-
-@greedy_decode.mistake
-def start_taken_for_the_end(step, start_id, end_id, max_len):
-    """Where start_id and end_id are the same word, nothing is generated: the test for the end comes
-    before the first step, and finds the start. Test only words that step has chosen, after the
-    append: if ids[-1] == end_id: break."""
-    return [] if start_id == end_id else decoding.greedy_decode(step, start_id, end_id, max_len)
-
-
-@greedy_decode.mistake
-def end_looked_for_in_all(step, start_id, end_id, max_len):
-    """The end is looked for among all ids, the start too (end_id in ids): where start_id and end_id
-    are the same word, it stops after one word. Test the newest word only: ids[-1] == end_id."""
-    max_len = min(max_len, 1) if start_id == end_id else max_len
-    return decoding.greedy_decode(step, start_id, end_id, max_len)
 
 
 @greedy_decode.mistake

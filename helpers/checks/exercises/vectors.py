@@ -200,6 +200,24 @@ def renumbered_when_seen_again(sentences):
 
 
 @build_vocab.mistake
+def places_in_the_sorted_list(sentences):
+    """The tokens are sorted, but those that come again are counted again, so ids are left out. Take
+    each token once: sorted(set(tokens))."""
+    return {token: i for i, token in enumerate(sorted(" ".join(sentences).split()))}
+
+
+@build_vocab.mistake
+def sorted_in_each_sentence(sentences):
+    """The ids start again at 0 in every sentence, so different words share an id (duplicate ids).
+    Gather the tokens of all sentences first, then sort and number them."""
+    vocab = {}
+    for sentence in sentences:
+        for i, token in enumerate(sorted(set(sentence.split()))):
+            vocab[token] = i
+    return vocab
+
+
+@build_vocab.mistake
 def ids_restart_in_each_sentence(sentences):
     """The ids start again at 0 in every sentence, so different words share an id (duplicate ids).
     Number on over all sentences: the counter must not be reset."""
@@ -1287,6 +1305,15 @@ def there_or_not(ids, vocab_size):
     """A word that comes again counts once: = 1, or counts[ids] += 1, which adds only once for
     repeated ids. Add 1 for every token: sum the one-hot rows, or use a loop or np.add.at."""
     return hot(ids, vocab_size).max(axis=-2)
+
+
+@bag.mistake
+def words_of_all_sentences_in_every_row(ids, vocab_size):
+    """counts[..., ids] += 1 adds only once for repeated ids, and in every row the words of all
+    sentences. Add 1 for every token: sum the one-hot rows over the tokens, axis=-2."""
+    counts = np.zeros((*ids.shape[:-1], vocab_size))
+    counts[..., ids] += 1
+    return counts
 
 
 @bag.mistake
