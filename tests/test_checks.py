@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from helpers import attention
 from helpers.checks import grade, observe
 from helpers.checks.compare import Opaque, Raised, TimedOut, same
 from helpers.checks.exercise import About
@@ -537,3 +538,55 @@ def test_a_check_answers_at_once():
         seconds[name] = time.monotonic() - start
     assert statistics.median(seconds.values()) <= 0.3, seconds
     assert max(seconds.values()) <= 3, seconds
+
+
+# ---------------------------------------------------------------- words for what has no name
+
+
+def misses_an_argument(Q, d_k):
+    return Q / d_k**0.5
+
+
+def other_order(d_k, sigma):
+    return sigma**2 * d_k**0.5
+
+
+class Layer:
+    def __init__(self, x, axis=-1):
+        self.x = x
+
+
+def raises_everywhere(x, W1, b1, W2, b2):
+    return (x @ W1 + b1) * W2
+
+
+def row_by_row(Q, K, V):
+    return np.array([attention.softmax(K @ q / len(q) ** 0.5) @ V for q in Q])
+
+
+def a_pair(Q, K, V):
+    scores = Q @ np.swapaxes(K, -1, -2) / Q.shape[-1] ** 0.5
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights, weights @ V
+
+
+@pytest.mark.parametrize(
+    "function, name, words",
+    [
+        (misses_an_argument, "scale_queries", "missing 1 required positional argument: 'd_k'"),
+        (other_order, "score_deviation", "another order: they must be as in `def score_dev"),
+        (Layer, "softmax", "is a class, but must be a function: begin it with `def softmax(x, ax"),
+        (raises_everywhere, "feed_forward", "could not be broadcast together with shapes"),
+        (row_by_row, "attention", "It fails wherever there are more axes in front"),
+        (
+            a_pair,
+            "attention",
+            "It returns 2 arrays, but must return one. Number 2 of them is right",
+        ),
+    ],
+)
+def test_what_has_no_name_is_said_in_words(function, name, words):
+    verdict = grade(function, name)
+    assert verdict.status == WRONG and verdict.mistake is None
+    assert words in verdict.message and "Perhaps" not in verdict.message, verdict.message

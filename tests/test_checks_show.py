@@ -369,3 +369,16 @@ print(json.dumps([output.data for output in seen.outputs]))
 def test_verdict_of_a_message_alone_is_shown():
     made = show.shown(Verdict("softmax", "wrong", "No `x`."), exercises()["softmax"])
     assert made.text == "softmax: not yet. No x." and "No <code>x</code>." in made.html
+
+
+def test_check_of_nothing_is_told(notebook):
+    assert show.check() is None
+    assert "It got nothing" in notebook.last
+
+
+def test_an_error_is_quoted_once():
+    raised = Raised("ValueError", "shapes differ")
+    found = Evidence("one row", {}, np.ones(2), raised)
+    for message, times in (("It raises ValueError: shapes differ.", 1), ("K is transposed.", 1)):
+        verdict = Verdict("softmax", "wrong", message, None, found)
+        assert show.shown(verdict, exercises()["softmax"]).text.count("shapes differ") == times

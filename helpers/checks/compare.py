@@ -10,6 +10,13 @@ import numpy as np
 from helpers.checks.exercise import About, Untested
 
 MISFITS = {"ValueError", "RuntimeError", "IndexError", "AxisError"}  # shapes, NumPy's and PyTorch's
+UNFINISHED = {
+    "generator": " Is it `yield` instead of `return`?",
+    "coroutine": " Begin it with `def` alone, without `async`.",
+    "ellipsis": " A `...` is still in it.",
+    "function": " Call the function: name(…), with brackets.",
+    "builtin_function_or_method": " Call it, with brackets: x.copy() instead of x.copy.",
+}
 COUNTED = {1: (("entry", "entries"),), 2: (("row", "rows"), ("column", "columns"))}
 RTOL, ATOL = 1e-4, 1e-5  # for float32 inputs; answers may order their sums differently
 
@@ -107,7 +114,8 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
     if isinstance(expected, np.ndarray) and isinstance(obtained, list):
         return _difference_of_several(expected, obtained)
     if type_name(expected) != type_name(obtained):
-        return f"It returns {type_name(obtained)}, but must return {type_name(expected)}."
+        why = UNFINISHED.get(obtained.kind, "") if isinstance(obtained, Opaque) else ""
+        return f"It returns {type_name(obtained)}, but must return {type_name(expected)}.{why}"
     return f"It gives {shown(obtained)}, but must give {shown(expected)}."
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.checks.compare import RTOL, Opaque, Raised, TimedOut, same, shown
+from helpers.checks.compare import RTOL, Opaque, Raised, TimedOut, in_plain_words, same, shown
 from helpers.checks.exercise import About
 from helpers.checks.judge import Evidence
 
@@ -149,7 +149,7 @@ def contrast(expected: Any, obtained: Any, whole: bool = False) -> list[Part]:
 def failing(obtained: Any) -> str:
     """Say what came instead of a result."""
     if isinstance(obtained, Raised):
-        return f"it stopped with `{obtained.kind}`: {obtained.text}".rstrip(": ")
+        return f"it stopped with `{obtained.kind}`: {in_plain_words(obtained.text)}".rstrip(": ")
     if isinstance(obtained, TimedOut):
         return "no answer in time"
     return "`None`" if obtained is None else f"an object of type `{obtained.kind}`"

@@ -94,12 +94,8 @@ def with_influence(verdict: Verdict, function: Callable, known: Exercise) -> Ver
     for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
         for backend in backends_for(function, known):
             if found := influence.findings(function, known, probe, backend):
-                return replace(
-                    verdict,
-                    message=" ".join(
-                        [verdict.message, f"For {probe.label}: {' '.join(found[:2])}"]
-                    ),
-                )
+                where = "" if influence.CHANCE in found else f"For {probe.label}: "
+                return replace(verdict, message=f"{verdict.message} {where}{' '.join(found[:2])}")
     return verdict
 
 
@@ -241,11 +237,15 @@ def _named(
 
     telling_first = sorted(range(len(seen)), key=lambda i: i not in wrong)
     nothing_came = all(isinstance(o.value, Raised | Untested) for o in seen)
+
+    def likely(made: Trace) -> bool:  # where everything raises, only the same words tell something
+        a, b = seen[wrong[0]].value, made[wrong[0]].value
+        return not nothing_came or (a.kind, a.text) == (b.kind, b.text)
+
     for test in (lambda a, b: agree(a, b, known)), alike:
         for mistake, made in mistakes_of(known.name):
-            if all(test(seen[i], made[i]) for i in telling_first):
-                if not nothing_came or made[wrong[0]].value == seen[wrong[0]].value:
-                    return mistake, made
+            if all(test(seen[i], made[i]) for i in telling_first) and likely(made):
+                return mistake, made
     return None
 
 

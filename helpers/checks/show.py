@@ -8,12 +8,13 @@ from typing import Any
 
 from helpers.checks import bundle
 from helpers.checks.bundle import Shown
-from helpers.checks.compare import Raised
+from helpers.checks.compare import Raised, in_plain_words, type_name
 from helpers.checks.evidence import Part, Words, parts_of
 from helpers.checks.exercise import Exercise
 from helpers.checks.exercises import exercises
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
 from helpers.checks.keep import TITLES, keep, kept_names
+from helpers.checks.observe import plain
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
 STEPS = ("a nudge", "the idea", "the line")
@@ -31,7 +32,7 @@ class Memory:
 # ---------------------------------------------------------------- check
 
 
-def check(function: Any) -> Any:
+def check(function: Any = None) -> Any:
     """Judge an answer and show the verdict; the exercise is known by the function's name.
 
     Returns the function if it is right and the reference if not, so that a notebook runs on
@@ -92,26 +93,34 @@ def name_of(function: Any) -> str:
 
 def unknown(function: Any) -> Shown:
     """Say why there is nothing to check, and what could be checked."""
-    names = list(exercises())
     name = name_of(function)
-    if not callable(function):
-        kind = a(type(function).__name__)
+    if function is None:
+        text = "`check` takes the function itself: `softmax = check(softmax)`. It got nothing."
+    elif not callable(function):
+        kind = type_name(plain(function))
         text = f"`check` takes the function itself: `softmax = check(softmax)`. This is {kind}."
     elif name in ("", "<lambda>"):
         text = "This function has no name: begin it with `def` and the name of the exercise."
     else:
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        text = f"No exercise is called `{name}`." + (f" Is it `{near[0]}`?" if near else "")
-    listed = "There are exercises for " + ", ".join(f"`{name}`" for name in names) + "."
-    markup = bundle.card(
-        "not attempted", text, bundle.fold("All exercises", bundle.paragraph(listed))
-    )
-    return Shown(markup, bundle.printable(f"not attempted: {text} {listed}".replace("`", "")))
+        text = no_exercise(name)
+    markup = bundle.card("not attempted", text, all_exercises())
+    return Shown(markup, bundle.printable(f"not attempted: {text} {listed()}".replace("`", "")))
 
 
-def a(kind: str) -> str:
-    """A noun with its article."""
-    return f"{'an' if kind[:1].lower() in 'aeiou' else 'a'} `{kind}`"
+def no_exercise(name: str) -> str:
+    """Say that a name is unknown, and which one may be meant."""
+    near = difflib.get_close_matches(name, exercises(), n=1, cutoff=0.5)
+    return f"No exercise is called `{name}`." + (f" Is it `{near[0]}`?" if near else "")
+
+
+def listed() -> str:
+    """The names of all exercises in a sentence."""
+    return "There are exercises for " + ", ".join(f"`{name}`" for name in exercises()) + "."
+
+
+def all_exercises() -> str:
+    """Their names, folded."""
+    return bundle.fold("All exercises", bundle.paragraph(listed()))
 
 
 def already(known: Exercise) -> Shown:
@@ -148,7 +157,7 @@ def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
 def untold(evidence: Evidence, message: str) -> Evidence:
     """The evidence without the text of an exception, where the message quotes it already."""
     raised = evidence.obtained
-    if isinstance(raised, Raised) and raised.text.rstrip(".") in message:
+    if isinstance(raised, Raised) and in_plain_words(raised.text) in message:
         return replace(evidence, obtained=Raised(raised.kind))
     return evidence
 
@@ -233,11 +242,10 @@ def asked(name: Any) -> Exercise | None:
 
 def listing(name: Any, command: str) -> Shown:
     """Say which names can be asked for."""
-    names = list(exercises())
     said = name if isinstance(name, str) else name_of(name)
-    text = f"No exercise is called `{said}`. " if said else f'Say which: `{command}("softmax")`. '
-    text += "There are " + ", ".join(f"`{n}`" for n in names) + "."
-    return Shown(bundle.paragraph(text), bundle.printable(text.replace("`", "")))
+    text = no_exercise(said) if said else f'Say which: `{command}("softmax")`.'
+    markup = bundle.paragraph(text) + all_exercises()
+    return Shown(markup, bundle.printable(f"{text} {listed()}".replace("`", "")))
 
 
 # ---------------------------------------------------------------- progress

@@ -188,6 +188,20 @@ tokens = Exercise(
 probe(tokens, together=True)
 
 
+@tokens.mistake
+def draws_without_an_axis_for_features(x, p, training, rng):
+    """The draws have one number per token, (…, T), and no axis for the features: they do not line
+    up with x. Add one of length 1: keep[..., None], or draw in the shape (*x.shape[:-1], 1)."""
+    return x * (rng.random(x.shape[:-1]) >= p) / (1 - p) if training else x
+
+
+@tokens.mistake
+def draws_without_an_axis_where_p_is_not_0(x, p, training, rng):
+    """The draws have one number per token, (…, T), without an axis for the features: they do not
+    line up with x. Add one of length 1: keep[..., None], or the shape (*x.shape[:-1], 1)."""
+    return draws_without_an_axis_for_features(x, p, training, rng) if p > 0 else x
+
+
 # ---------------------------------------------------------------- mistakes of both
 
 
@@ -459,8 +473,9 @@ def one_coin(x, p, rng, shape):
 
 @trained
 def one_coin_per_sentence(x, p, rng, shape):
-    """One random number decides for a whole sentence (the first axis of x). Draw one for each of
-    them, not only along the first axis: the shape of the draws has an entry too few."""
+    """One random number decides for all of x[i], a whole sentence of a batch: there are only as
+    many draws as the first axis is long. Their shape is x.shape for single numbers, and
+    (*x.shape[:-1], 1) for tokens."""
     return x * kept(rng, p, (len(x),) + (1,) * (x.ndim - 1)) / (1 - p)
 
 
@@ -474,7 +489,7 @@ def same_for_each_sentence(x, p, rng, shape):
 @trained
 def columns_dropped(x, p, rng, shape):
     """Whole features (columns) are dropped together, the same in all rows: the draws have the shape
-    of the last axis only. Draw them in the right shape."""
+    of the last axis only. It is x.shape for single numbers, and (*x.shape[:-1], 1) for tokens."""
     return x * kept(rng, p, x.shape[-1:]) / (1 - p)
 
 

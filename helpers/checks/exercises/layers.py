@@ -450,6 +450,34 @@ def one_neuron_too_few(x, W1, b1, W2, b2):
 
 
 @feed_forward.mistake
+def as_many_neurons_as_features(x, W1, b1, W2, b2):
+    """The loop runs over the features, d, instead of the neurons: x.shape[-1] or len(W1). There are
+    d_ff neurons, as many as W1 has columns: W1.shape[1]."""
+    d = x.shape[-1]
+    return relu(x @ W1[:, :d] + b1[:d]) @ W2[:d] + b2
+
+
+@feed_forward.mistake
+def neurons_without_an_axis(x, W1, b1, W2, b2):
+    """A neuron is awake with one number per word, (…, T), and a * W2[i] lines these up with the
+    features instead: it fails, or mixes both. Give them an axis: a[..., None] * W2[i]."""
+    total = np.zeros(x.shape)
+    for key, bias, value in zip(W1.T, b1, W2, strict=True):
+        total = total + relu(x @ key + bias) * value
+    return total + b2
+
+
+@feed_forward.mistake
+def neurons_without_an_axis_from_b2(x, W1, b1, W2, b2):
+    """A neuron is awake with one number per word, (…, T), and a * W2[i] lines these up with the
+    features instead: the words are lost, or it fails. Give them an axis: a[..., None] * W2[i]."""
+    total = b2
+    for key, bias, value in zip(W1.T, b1, W2, strict=True):
+        total = total + relu(x @ key + bias) * value
+    return total
+
+
+@feed_forward.mistake
 def first_neuron_left_out(x, W1, b1, W2, b2):
     """The first neuron is left out: the loop starts at 1. Start at 0."""
     return relu(x @ W1 + b1)[..., 1:] @ W2[1:] + b2
@@ -1148,6 +1176,27 @@ def output_bias_missing(num_layers, d_model, d_ff):
 def hidden_bias_missing(num_layers, d_model, d_ff):
     """b1 is missing, the first bias of the feed-forward network: d_ff numbers, one per neuron."""
     return encoder_parameters(num_layers, d_model, d_ff) - num_layers * d_ff
+
+
+@count.mistake
+def hidden_bias_as_wide_as_the_word(num_layers, d_model, d_ff):
+    """b1 is counted with d_model numbers. A bias has one for each column of its matrix: d_ff for
+    W1, d_model for W2."""
+    return encoder_parameters(num_layers, d_model, d_ff) + num_layers * (d_model - d_ff)
+
+
+@count.mistake
+def one_number_per_gain(num_layers, d_model, d_ff):
+    """gamma and beta are counted as single numbers. Each has one for every feature: d_model."""
+    return encoder_parameters(num_layers, d_model, d_ff) - num_layers * 4 * (d_model - 1)
+
+
+@count.mistake
+def layers_of_attention_alone(num_layers, d_model, d_ff):
+    """num_layers multiplies the numbers of attention only: brackets are missing. Each layer has a
+    network and norms of its own: num_layers * (attention + network + norms)."""
+    whole, attention = encoder_parameters(1, d_model, d_ff), 4 * (d_model**2 + d_model)
+    return num_layers * attention + whole - attention
 
 
 @count.mistake

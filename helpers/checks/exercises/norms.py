@@ -384,9 +384,24 @@ def over_axis_0(x, gamma, beta, eps=1e-5):
 
 
 @layer_norm.mistake
+def summed_before_squaring(x, gamma, beta, eps=1e-5):
+    """The deviations are summed first and then squared, so they cancel and the variance is 0.
+    Square each of them, then sum: ((x - mean) ** 2).sum(…)."""
+    return gamma * centred(x) / np.sqrt(eps) + beta
+
+
+@layer_norm.mistake
+def variance_below_zero(x, gamma, beta, eps=1e-5):
+    """The variance has the wrong sign, and the root of a negative number is nan. It is the mean of
+    the squares minus the square of the mean, in this order."""
+    return gamma * centred(x) / np.sqrt(-variance(x) + eps) + beta
+
+
+@layer_norm.mistake
 def over_axis_1(x, gamma, beta, eps=1e-5):
-    """axis=1 are the features of a sentence (T, d), but the words (tokens) of a batch (B, T, d).
-    Count from the end: the last axis, axis=-1, is always the features."""
+    """Mean and variance run over axis=1 (or a loop takes x row by row): these are the features of a
+    sentence (T, d), but the words (tokens) of a batch (B, T, d). Count from the end: the last axis,
+    axis=-1, is always the features."""
     return gamma * centred(x, 1) / np.sqrt(variance(x, 1) + eps) + beta
 
 
@@ -912,7 +927,6 @@ def stretched(h: np.ndarray) -> np.ndarray:
 
 
 THREE = [bent, mixes_words, stretched]
-stack.probe("no sub-layer at all", WORD[None], [], GAMMAS[1:], BETAS[1:])
 stack.probe("one sub-layer that squares", WORD[None], [np.square], GAMMAS, BETAS)
 stack.probe(
     "two sub-layers for two words",
@@ -921,6 +935,7 @@ stack.probe(
     np.array([GAMMA, ONES, GAMMA[::-1]]),
     np.array([BETA, ZEROS, BETA[::-1]]),
 )
+stack.probe("no sub-layer at all", WORD[None], [], GAMMAS[1:], BETAS[1:])
 stack.probe("three sub-layers for a batch", normal(2, 3, 5), THREE, gain_rows, bias_rows)
 stack.probe(
     "the same sub-layers in another order", normal(2, 3, 5), THREE[::-1], gain_rows, bias_rows
@@ -1044,9 +1059,9 @@ def only_the_last(x, sublayers, gammas, betas, eps=1e-5):
 def returns_in_the_loop(x, sublayers, gammas, betas, eps=1e-5):
     """It stops after the first sub-layer: the return stands inside the loop. Take it out
     (indentation), after the loop."""
-    for sublayer, gamma, beta in zip(sublayers[:1], gammas, betas, strict=False):
+    for sublayer, gamma, beta in zip(sublayers, gammas, betas, strict=False):
         x = reference.pre_norm(x, sublayer, gamma, beta, eps)
-    return reference.layer_norm(x, gammas[-1], betas[-1], eps)
+        return reference.layer_norm(x, gammas[-1], betas[-1], eps)
 
 
 @stack.mistake

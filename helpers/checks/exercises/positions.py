@@ -584,6 +584,22 @@ def width_inside_the_log(T, D):
 
 
 @sinusoidal_positions.mistake
+def quarter_turn_in_degrees(T, D):
+    """The quarter of a turn is added as 90 degrees. np.sin counts in radians: π/2, np.pi / 2."""
+    even = np.arange(D) // 2 * 2
+    return np.sin(places(T) / 10_000 ** (even / D) + np.arange(D) % 2 * 90)
+
+
+@sinusoidal_positions.mistake
+def positions_not_a_column_for_all_features(T, D):
+    """The positions must be a column, so that each meets all D speeds: np.arange(T)[:, None],
+    (T, 1), broadcasts with (D,) to (T, D). Without the new axis it fails, or positions and features
+    are paired off."""
+    even = np.arange(D) // 2 * 2
+    return np.sin(np.arange(T) / 10_000 ** (even / D) + np.arange(D) % 2 * np.pi / 2)
+
+
+@sinusoidal_positions.mistake
 def positions_not_a_column(T, D):
     """The positions must be a column, so that each meets all D/2 speeds: np.arange(T)[:, None],
     (T, 1), broadcasts with (D/2,) to (T, D/2). Without the new axis it fails for all but one
@@ -1058,6 +1074,29 @@ def table_too_short(positions, D):
     """The rows are looked up in a table of only T rows, but positions may be larger: a piece may
     start at 5. Make the table for positions.max() + 1, or put the positions into the formula."""
     return reference.sinusoidal_positions(positions.shape[-1], D)[positions]
+
+
+@at_places.mistake
+def table_as_long_as_the_first_axis(positions, D):
+    """The rows are looked up in a table of len(positions) rows, but positions may be larger: a
+    piece may start at 5. Make the table for positions.max() + 1."""
+    return reference.sinusoidal_positions(len(positions), D)[positions]
+
+
+@at_places.mistake
+def table_one_row_too_short(positions, D):
+    """The table has positions.max() rows, 0 to max - 1: the row of the largest position is missing.
+    Make it for positions.max() + 1."""
+    return reference.sinusoidal_positions(positions.max(), D)[positions]
+
+
+@at_places.mistake
+def positions_without_a_new_axis(positions, D):
+    """The positions need an axis for the features, so that each meets all speeds:
+    positions[..., None], (…, T, 1). Without the new axis it fails, or positions and features are
+    paired off."""
+    even = np.arange(D) // 2 * 2
+    return np.sin(positions / 10_000 ** (even / D) + np.arange(D) % 2 * np.pi / 2)
 
 
 @at_places.mistake

@@ -36,7 +36,7 @@ scale_scores.probe("two rows of scores, keys of 9 features", np.array([[3.0, -6.
 scale_scores.probe("more keys than queries, keys of 5 features", 5 * normal(2, 3), 5)
 scale_scores.probe("a batch of two sentences, keys of 7 features", 5 * normal(2, 3, 4), 7)
 scale_scores.probe("sentences, heads, queries and keys", 5 * normal(2, 2, 3, 5), 24)
-scale_scores.probe("keys of one feature: nothing changes", np.array([[1.5, -2.0]]), 1)
+scale_scores.probe("keys of one feature, which change nothing", np.array([[1.5, -2.0]]), 1)
 scale_scores.probe("positive scores of wide keys", np.array([[30.0, 25.5], [1.0, 20.25]]), 512)
 scale_scores.probe("S given by name", S=np.array([[0.5, -0.25, 1.0]]), d_k=2)
 
@@ -50,8 +50,8 @@ def divided_by_d_k(S, d_k):
 
 @scale_scores.mistake
 def power_without_brackets(S, d_k):
-    """In Python d_k ** 1/2 means (d_k ** 1) / 2: the precedence is not what it looks like. Put
-    brackets, d_k ** (1/2), or write math.sqrt(d_k)."""
+    """In Python d_k ** 1/2 means (d_k ** 1) / 2, and d_k ** -1/2 means (d_k ** -1) / 2: powers take
+    precedence. Put brackets, d_k ** (1/2), or write d_k ** 0.5 (math.sqrt)."""
     return S / d_k**1 / 2
 
 
@@ -433,7 +433,7 @@ scale_queries_exercise.probe("two queries of 3 features", np.array([[3.0, -6.0, 
 scale_queries_exercise.probe("more queries than features", normal(5, 2))
 scale_queries_exercise.probe("a batch of two sentences", normal(2, 3, 7))
 scale_queries_exercise.probe("two batch axes", normal(2, 4, 3, 5))
-scale_queries_exercise.probe("queries of one feature: nothing changes", np.array([[1.5], [-2.0]]))
+scale_queries_exercise.probe("queries of one feature, which stay", np.array([[1.5], [-2.0]]))
 scale_queries_exercise.probe("positive queries", np.array([[30.0, 25.5, 1.0, 2.0, 0.25]]))
 
 
@@ -570,7 +570,7 @@ score_deviation_exercise.probe("sigma 3, 64 features", 3.0, 64)
 score_deviation_exercise.probe("sigma 2, 1 feature", 2.0, 1)
 score_deviation_exercise.probe("sigma 0.5, 5 features", 0.5, 5)
 score_deviation_exercise.probe("sigma 1.5, 512 features", 1.5, 512)
-score_deviation_exercise.probe("sigma 0: every score is 0", 0.0, 7)
+score_deviation_exercise.probe("sigma 0, every score 0", 0.0, 7)
 
 
 @score_deviation_exercise.mistake
@@ -633,8 +633,8 @@ def root_of_sigma(sigma, d_k):
 
 @score_deviation_exercise.mistake
 def brackets_missing(sigma, d_k):
-    """In Python d_k ** 1/2 means (d_k ** 1) / 2: the precedence is not what it looks like. Put
-    brackets, d_k ** (1/2), or write math.sqrt(d_k)."""
+    """In Python d_k ** 1/2 means (d_k ** 1) / 2, and d_k ** -1/2 means (d_k ** -1) / 2: powers take
+    precedence. Put brackets, d_k ** (1/2), or write d_k ** 0.5 (math.sqrt)."""
     return sigma**2 * d_k**1 / 2
 
 

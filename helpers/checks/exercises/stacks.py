@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from helpers.checks.exercise import Exercise
@@ -39,13 +40,14 @@ exercise = Exercise(
 )
 
 
-def line(factor: float = 2.0, shift: float = 1.0) -> nn.Module:
-    """A layer for the pencil: factor · x + shift, two parameters."""
+@cache
+def line_class() -> type[nn.Module]:
+    """The class of `line`, which also pickle finds: whoever copies by it is right."""
     import torch
     from torch import nn
 
     class Line(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self, factor: float, shift: float) -> None:
             super().__init__()
             self.factor = nn.Parameter(torch.tensor(factor))
             self.shift = nn.Parameter(torch.tensor(shift))
@@ -53,7 +55,14 @@ def line(factor: float = 2.0, shift: float = 1.0) -> nn.Module:
         def forward(self, x: Tensor) -> Tensor:
             return self.factor * x + self.shift
 
-    return Line()
+    Line.__qualname__ = Line.__name__
+    globals()[Line.__name__] = Line
+    return Line
+
+
+def line(factor: float = 2.0, shift: float = 1.0) -> nn.Module:
+    """A layer for the pencil: factor · x + shift, two parameters."""
+    return line_class()(factor, shift)
 
 
 def network() -> nn.Module:

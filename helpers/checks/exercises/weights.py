@@ -309,6 +309,14 @@ def cut_to_whole_numbers(x, axis=-1):
 
 
 @softmax.mistake
+def exponentials_cut_to_whole_numbers(x, axis=-1):
+    """For whole-number input the exponentials are cut to 0 and 1: zeros_like(x) copies the integer
+    dtype of x. Make a float array for them, or none: e = np.exp(…)."""
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True)).astype(np.asarray(x).dtype)
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+@softmax.mistake
 def whole_numbers_fail_in_place(x, axis=-1):
     """It fails for whole numbers: an integer array cannot take floats in place. Make a float array
     first, or write x = x - … instead of x -= …."""
@@ -1636,6 +1644,22 @@ def as_many_values_as_queries(Q, K, V):
     values of later keys are left out. Sum over all keys: to Tk, len(V)."""
     T = Q.shape[-2]
     return weights_of(Q, K)[..., :T] @ V[..., :T, :]
+
+
+@attention.mistake
+def queries_stacked_in_front(Q, K, V):
+    """The rows of the queries are stacked along the first axis, in front of the batch:
+    np.stack(rows) gives (Tq, B, d_v). They belong before the features: np.stack(rows, axis=-2)."""
+    return np.moveaxis(weights_of(Q, K) @ V, -2, 0)
+
+
+@attention.mistake
+def result_as_wide_as_the_queries(Q, K, V):
+    """The array for the result has the shape of Q, as zeros_like(Q) makes it. Context vectors are
+    as wide as the values, d_v: np.zeros((*Q.shape[:-1], V.shape[-1]))."""
+    result = np.zeros_like(Q)
+    result += weights_of(Q, K) @ V
+    return result
 
 
 @attention.mistake
