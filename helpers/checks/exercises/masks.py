@@ -256,8 +256,9 @@ safe_masked_softmax = Exercise(
     notebook="06",
     level=3,
     minutes=15,
-    task="The same function without any −∞: take the exponentials of the allowed scores only, then "
-    "divide. A query that may read nothing gets zeros, and no hidden score may spoil a row.",
+    task="The softmax that survives an empty row, this time without any −∞: take the exponentials of "
+    "the allowed scores only, then divide. A query that may read nothing gets zeros, and no hidden "
+    "score may spoil a row.",
     hints=(
         "What is the sum of an empty row, and what must it be divided by to stay zero? And over "
         "which scores is the largest taken, the one that keeps exp in range?",
