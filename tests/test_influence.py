@@ -66,6 +66,14 @@ def test_a_result_that_changes_from_call_to_call_is_told(function, name):
     assert verdict.mistake is None and influence.CHANCE in verdict.message
 
 
+def one_of_three(X, W_q, W_k, W_v):
+    return np.sin(X @ W_q)
+
+
+def test_one_array_in_place_of_three_of_different_widths_is_judged():
+    assert grade(one_of_three, "project_qkv").status == "wrong"
+
+
 def test_each_token_must_read_the_others():
     found = influence.effects(lambda Q, K, V: V, {"Q": np.eye(3), "K": np.eye(3), "V": np.eye(3)})
     assert found["last of V"].tolist() == [False, False, True] and not found["all of Q"]

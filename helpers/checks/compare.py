@@ -115,6 +115,7 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         return _difference_of_several(expected, obtained)
     if type_name(expected) != type_name(obtained):
         why = UNFINISHED.get(obtained.kind, "") if isinstance(obtained, Opaque) else ""
+        why = _right_one(expected, obtained) if isinstance(obtained, list) else why
         return f"It returns {type_name(obtained)}, but must return {type_name(expected)}.{why}"
     return f"It gives {shown(obtained)}, but must give {shown(expected)}."
 
@@ -174,14 +175,22 @@ def _difference_of_several(expected: np.ndarray, obtained: list) -> str:
     """A list or tuple where one array was asked for: perhaps it holds the right one."""
     if not obtained or not all(isinstance(x, np.ndarray) for x in obtained):
         return "It returns a list, but must return an array: np.array(…) makes one."
+    if len({x.shape for x in obtained}) == 1 and same(np.stack(obtained), expected):
+        return "It returns a list of arrays, but must return one array: np.stack(…) makes one."
+    arrays = "an array in a list" if len(obtained) == 1 else f"{len(obtained)} arrays"
+    return f"It returns {arrays}, but must return one.{_right_one(expected, obtained)}"
+
+
+def _right_one(expected: object, obtained: list) -> str:
+    """Which of several results is the one that was asked for, in a sentence after a space."""
     right = [i for i, x in enumerate(obtained) if same(x, expected)]
-    also = f" Number {right[0] + 1} of them is right: return it alone." if right else ""
-    return f"It returns {len(obtained)} arrays, but must return one.{also}"
+    return f" Number {right[0] + 1} of them is right: return it alone." if right else ""
 
 
 def _difference_of_lists(expected: list, obtained: list, whole: bool) -> str:
     if len(expected) != len(obtained):
-        return f"It returns {len(obtained)} things, but must return {len(expected)}."
+        also = _right_one(expected, obtained)
+        return f"It returns {len(obtained)} things, but must return {len(expected)}.{also}"
     i = next(i for i, pair in enumerate(zip(expected, obtained, strict=True)) if not same(*pair))
     ordinal = ["first", "second", "third", "fourth", "fifth"][i] if i < 5 else f"{i + 1}th"
     for j, other in enumerate(expected):

@@ -87,7 +87,7 @@ def with_influence(verdict: Verdict, function: Callable, known: Exercise) -> Ver
     expected, obtained = verdict.evidence.expected, verdict.evidence.obtained
     if verdict.mistake or isinstance(obtained, Raised | TimedOut):
         return verdict
-    if isinstance(obtained, np.ndarray) and np.shape(expected) != obtained.shape:
+    if isinstance(obtained, np.ndarray) and getattr(expected, "shape", ()) != obtained.shape:
         return verdict
     probes = [probe for probe in known.probes if probe.args]
     probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)

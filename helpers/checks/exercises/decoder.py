@@ -251,7 +251,9 @@ def who_reads_whom(fn):
     dec, memory = tenths_of(2, 3), tenths_of(4, 3)
     weights = tenths_of(3, 4) / 4, tenths_of(3, 4) / 3, tenths_of(3, 3) / 2
     out = fn(dec, memory, *weights)
-    if not isinstance(out, np.ndarray) or out.shape != dec.shape:
+    if not isinstance(out, np.ndarray) or out.ndim != 2 or out.shape[1] != dec.shape[1]:
+        return Untested()  # the next probe tells
+    if len(out) != len(dec):
         return {"the result has one row per word of dec": False}
     other_word, other_source = dec.copy(), memory.copy()
     other_word[1] += 1
@@ -457,6 +459,14 @@ def returns_the_weights(dec, memory, W_q, W_k, W_v):
 
 
 @cross_attention.mistake
+def returns_context_and_weights(dec, memory, W_q, W_k, W_v):
+    """It returns two things, a tuple: the context and the attention weights. Return the context
+    alone, weights @ (memory @ W_v)."""
+    weights = weights_of(scores_of(dec @ W_q, memory @ W_k))
+    return weights @ (memory @ W_v), weights
+
+
+@cross_attention.mistake
 def forgets_the_softmax(dec, memory, W_q, W_k, W_v):
     """The softmax is missing: raw scores multiply the values. Turn each row of scores into weights
     that sum to 1 first."""
@@ -580,7 +590,9 @@ norms.without_chance(decoder_layer, tenths_of(2, 5, 4), tenths_of(2, 3, 4), smal
 def who_notices(fn):
     y, memory = tenths_of(1, 4, 4), tenths_of(1, 3, 4)
     out = fn(y, memory, reading_layer)
-    if not isinstance(out, np.ndarray) or out.shape != y.shape:
+    if not isinstance(out, np.ndarray):  # the next probe tells
+        return Untested()
+    if out.shape != y.shape:
         return {"the result has the shape of y, one row per written word": False}
     later, source = y.copy(), memory.copy()
     later[:, 2] += [1, 0, 0, 0]
@@ -1960,6 +1972,17 @@ def top_p_as_threshold_but_one(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 @next_token_probs.mistake
+def top_p_as_threshold_but_the_first(logits, temperature=1.0, top_k=None, top_p=None):
+    """Top-p keeps each token whose own probability reaches top_p, as a threshold, and the first of
+    the likeliest. Add them up, the likeliest first (cumsum), until the sum reaches top_p."""
+
+    def alone(probs, limit):
+        return np.where((probs >= limit) | (np.arange(len(probs)) == probs.argmax()), probs, 0)
+
+    return chosen(logits, temperature, top_k, top_p, by_p=alone)
+
+
+@next_token_probs.mistake
 def top_p_cuts_the_likely(logits, temperature=1.0, top_k=None, top_p=None):
     """Top-p keeps each token whose own probability is below top_p, so that the likeliest may go.
     Sort, add up from the likeliest (cumsum), and keep until the sum reaches top_p."""
@@ -2249,6 +2272,13 @@ def gives_an_array(probs, rng):
 def gives_a_list(probs, rng):
     """It returns a list with one id, not the id itself. Take the first entry, [0]."""
     return [int(rng.choice(len(probs), p=probs / probs.sum()))]
+
+
+@sample_token.mistake
+def gives_the_probability_too(probs, rng):
+    """It returns two things, a tuple: the id and its probability. Return the id alone."""
+    token = int(rng.choice(len(probs), p=probs / probs.sum()))
+    return token, float(probs[token])
 
 
 @sample_token.mistake
@@ -3021,6 +3051,20 @@ def averages_by_position(logits, targets, pad_id):
 def gives_each_token(logits, targets, pad_id):
     """It returns a loss for each token. Return their mean over the real tokens, one number."""
     return token_losses(logits, targets)
+
+
+@cross_entropy.mistake
+def gives_flat_losses(logits, targets, pad_id):
+    """It returns a loss for each token of the batch, in one row, with 0 for padding: the mean is
+    missing (reduction="none"). Return one number, the mean over the real tokens."""
+    return np.where(targets == pad_id, 0, token_losses(logits, targets)).ravel()
+
+
+@cross_entropy.mistake
+def gives_losses_without_padding(logits, targets, pad_id):
+    """It returns a loss for each token, (B, T), with 0 for padding: the mean is missing. Return one
+    number, the mean over the real tokens."""
+    return np.where(targets == pad_id, 0, token_losses(logits, targets))
 
 
 @cross_entropy.mistake

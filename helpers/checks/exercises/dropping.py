@@ -452,6 +452,20 @@ def only_the_dropped_stay(x, p, rng, shape):
 
 
 @trained
+def dropped_is_rescaled(x, p, rng, shape):
+    """Nothing becomes 0: what is kept stays as it was, and what is dropped is divided by 1 - p, as
+    if the two branches of np.where were mixed up. np.where(keep, x / (1 - p), 0)."""
+    return np.where(kept(rng, p, shape), x, x / (1 - p))
+
+
+@trained
+def stored_as_whole_numbers(x, p, rng, shape):
+    """The result is an array of whole numbers (dtype int), which cuts the decimals off. Give it the
+    dtype of x: np.zeros_like(x)."""
+    return (x * kept(rng, p, shape) / (1 - p)).astype(int)
+
+
+@trained
 def dropped_twice(x, p, rng, shape):
     """Dropout is applied twice, with two draws: too much is dropped, and what is kept grows twice.
     Draw once."""

@@ -729,6 +729,14 @@ def feed_forward_first(x, p, mask=None):
 
 
 @encoder_layer.mistake
+def feed_forward_first_with_its_norm(x, p, mask=None):
+    """The order is swapped: the feed-forward network with norm2 comes first, attention with norm1
+    after it. Attention comes first, and the network reads what the first Add & Norm gives."""
+    h = norm2(x + think(x, p), p)
+    return norm1(h + attend(h, p, mask), p)
+
+
+@encoder_layer.mistake
 def attention_alone(x, p, mask=None):
     """The feed-forward network and the second Add & Norm are missing: it stops after attention."""
     return norm1(x + attend(x, p, mask), p)

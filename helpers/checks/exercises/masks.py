@@ -115,6 +115,20 @@ def only_one_before(T):
 
 
 @causal_mask.mistake
+def only_the_key_before(T):
+    """Each query sees only the key before it, the diagonal k=-1 of np.eye. It may read itself and
+    the whole past, all keys 0 … i: the lower triangle, np.tril."""
+    return np.eye(T, k=-1, dtype=bool)
+
+
+@causal_mask.mistake
+def only_the_last_query(T):
+    """It is one row, (T,): the mask of the last query alone. Every query needs a row of its own,
+    (T, T): compare np.arange(T) with np.arange(T)[:, None]."""
+    return np.ones(T, dtype=bool)
+
+
+@causal_mask.mistake
 def flipped(T):
     """The triangle leans the other way: the order of the rows (or columns) is reversed. The first
     query sees one key, the last query all of them."""
@@ -256,9 +270,9 @@ safe_masked_softmax = Exercise(
     notebook="06",
     level=3,
     minutes=15,
-    task="The softmax that survives an empty row, this time without any −∞: take the exponentials of "
-    "the allowed scores only, then divide. A query that may read nothing gets zeros, and no hidden "
-    "score may spoil a row.",
+    task="The softmax that survives an empty row, this time without any −∞: take the exponentials "
+    "of the allowed scores only, then divide. A query that may read nothing gets zeros, and no "
+    "hidden score may spoil a row.",
     hints=(
         "What is the sum of an empty row, and what must it be divided by to stay zero? And over "
         "which scores is the largest taken, the one that keeps exp in range?",
@@ -1146,6 +1160,13 @@ def no_axis_for_the_queries(S, is_real):
 
 
 @padded_weights.mistake
+def causal_as_well_and_zeros(S, is_real):
+    """It hides the future as well as the padding, and queries with nothing left get zeros. Use
+    is_real alone: every real key may be read, later ones too."""
+    return or_zeros(hide(S, is_real[:, None, :] & np.tri(*S.shape[-2:], dtype=bool)))
+
+
+@padded_weights.mistake
 def even_rows_for_padded_queries(S, is_real):
     """Padded queries are masked as well as padded keys; with a finite number their rows become an
     even share. Mask only the keys, is_real[:, None, :]."""
@@ -1429,6 +1450,13 @@ def last_word_hidden(ids, pad_id):
     the ids that are equal to pad_id."""
     real = ids != pad_id
     return (real & np.pad(real, ((0, 0), (0, 1)), constant_values=True)[:, 1:])[:, None, :]
+
+
+@padding_mask.mistake
+def ids_kept(ids, pad_id):
+    """It holds the ids themselves, with 0 for the padding, not True and False. The mask must be
+    boolean: the comparison ids != pad_id alone."""
+    return np.where(ids != pad_id, ids, 0)[:, None, :]
 
 
 @padding_mask.mistake

@@ -482,6 +482,12 @@ def weights_returned(X, W_q, W_k, W_v):
 
 
 @project_qkv.mistake
+def values_are_the_queries_times_w_v(X, W_q, W_k, W_v):
+    """V is made from Q, as Q @ W_v: the products are chained. All three are made from X."""
+    return X @ W_q, X @ W_k, X @ W_q @ W_v
+
+
+@project_qkv.mistake
 def keys_from_queries(X, W_q, W_k, W_v):
     """K is made from Q, as Q @ W_k: the products are chained. All three are made from X."""
     return X @ W_q, X @ W_q @ W_k, X @ W_v
@@ -588,6 +594,52 @@ def made_unit_length(X, W_q, W_k, W_v):
     """Every row is divided by its length (norm). Return the products as they are: X @ W."""
     results = (X @ W_q, X @ W_k, X @ W_v)
     return tuple(x / np.linalg.norm(x, axis=-1, keepdims=True) for x in results)
+
+
+def mixed_by_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The whole of attention, which comes only in notebook 05."""
+    scores = Q @ np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1])
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True) @ V
+
+
+@project_qkv.mistake
+def values_mixed(X, W_q, W_k, W_v):
+    """V is mixed by attention weights already, so it depends on Q and K. That is notebook 05: here
+    V = X @ W_v, each word on its own."""
+    Q, K, V = X @ W_q, X @ W_k, X @ W_v
+    return Q, K, mixed_by_attention(Q, K, V)
+
+
+@project_qkv.mistake
+def values_mixed_by_scores(X, W_q, W_k, W_v):
+    """V is mixed by the scores Q Kᵀ already, so it depends on Q and K. That is a later step: here
+    V = X @ W_v, each word on its own."""
+    Q, K, V = X @ W_q, X @ W_k, X @ W_v
+    return Q, K, Q @ np.swapaxes(K, -1, -2) @ V
+
+
+@project_qkv.mistake
+def values_mixed_by_keys(X, W_q, W_k, W_v):
+    """V depends on K: the words are mixed by the products of the keys with each other, K Kᵀ. V is
+    made from X alone: V = X @ W_v, each word on its own."""
+    K, V = X @ W_k, X @ W_v
+    return X @ W_q, K, K @ np.swapaxes(K, -1, -2) @ V
+
+
+@project_qkv.mistake
+def attention_returned(X, W_q, W_k, W_v):
+    """It returns the result of attention, one array. That is notebook 05: return the three
+    projections Q, K, V themselves."""
+    return mixed_by_attention(X @ W_q, X @ W_k, X @ W_v)
+
+
+@project_qkv.mistake
+def queries_turned_into_shares(X, W_q, W_k, W_v):
+    """A softmax is taken of Q, so that its rows sum to 1. The softmax belongs to the scores
+    (notebook 05): here Q = X @ W_q."""
+    e = np.exp(X @ W_q)
+    return e / e.sum(axis=-1, keepdims=True), X @ W_k, X @ W_v
 
 
 @project_qkv.mistake

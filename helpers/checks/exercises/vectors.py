@@ -264,6 +264,13 @@ def all_the_same_id(sentences):
 
 
 @build_vocab.mistake
+def numbers_of_the_sentences(sentences):
+    """The value is the number of the sentence, so all tokens of a sentence share an id: enumerate
+    runs over the sentences. Number the distinct tokens: use len(vocab)."""
+    return {token: i for i, sentence in enumerate(sentences) for token in sentence.split()}
+
+
+@build_vocab.mistake
 def counts_instead_of_ids(sentences):
     """The values are counts: how often each token comes. They must be ids: number the distinct
     tokens 0 … V-1."""
@@ -599,6 +606,13 @@ def one_place_too_far_to_the_left(ids, vocab_size):
     """The 1 stands one place too far left: ids - 1 is used as if ids counted from 1. Id 0 belongs
     to column 0."""
     return hot((ids - 1) % vocab_size, vocab_size)
+
+
+@one_hot.mistake
+def columns_counted_from_one(ids, vocab_size):
+    """The columns are counted from 1, as by np.arange(1, V + 1): the 1 stands one place too far
+    left, and the rows of id 0 are all zero. Ids start at 0: compare with np.arange(V)."""
+    return hot(ids - 1, vocab_size)
 
 
 @one_hot.mistake
@@ -1197,6 +1211,13 @@ def scaled_by_the_width(onehot, table):
 
 
 @embed.mistake
+def reshaped_to_turn_it_over(onehot, table):
+    """The table is transposed, and reshaped until the product fits, which mixes the numbers of
+    different words. The table is (V, D) already: onehot @ table, without .T and reshape."""
+    return onehot @ table.T.reshape(table.shape)
+
+
+@embed.mistake
 def made_unit_length(onehot, table):
     """The rows are divided by their length (norm). The look-up gives them as they are."""
     rows = looked_up(onehot, table)
@@ -1214,6 +1235,14 @@ def turned_into_shares(onehot, table):
 def cut_to_whole_numbers(onehot, table):
     """The numbers are cut to whole numbers, as in an array of dtype int. Embeddings are floats."""
     return np.trunc(looked_up(onehot, table))
+
+
+@embed.mistake
+def softmax_of_the_onehot_rows(onehot, table):
+    """A softmax is taken of the one-hot rows, so every word has a share in every row of the result.
+    They are rows of a single 1 already: onehot @ table."""
+    e = np.exp(onehot)
+    return e / e.sum(axis=-1, keepdims=True) @ table
 
 
 @embed.mistake
