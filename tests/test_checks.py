@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from helpers import attention
-from helpers.checks import grade, observe
+from helpers.checks import grade, observe, show
 from helpers.checks.compare import Opaque, Raised, TimedOut, same
 from helpers.checks.exercise import About
 from helpers.checks.exercises import exercises, find
@@ -590,3 +590,18 @@ def test_what_has_no_name_is_said_in_words(function, name, words):
     verdict = grade(function, name)
     assert verdict.status == WRONG and verdict.mistake is None
     assert words in verdict.message and "Perhaps" not in verdict.message, verdict.message
+
+
+ODD = [
+    None, 1, "x", b"x", {}, [], [[1.0], [2.0, 3.0]], [np.ones(2), None], {1: np.ones(2), "b": {1}},
+    np.zeros((0, 3)), np.ones((1,) * 6), np.full((2, 2), np.nan), np.ones(2, complex),
+    10**400, float("inf"), -0.0, 1j, range(3), {1, 2}, len, (x for x in "ab"), {None: 1, (1, 2): 3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["softmax", "project_qkv", "score_deviation", "greedy_decode"])
+def test_odd_results_are_wrong_and_have_words(name):
+    for odd in ODD:
+        verdict = grade(lambda *args, odd=odd, **kwargs: odd, name)
+        assert verdict.status == WRONG and verdict.message, odd
+        assert show.shown(verdict, find(name)).text

@@ -1,5 +1,6 @@
 """Judge an answer by what it does: right, wrong and why, or not attempted."""
 
+import contextlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -61,7 +62,9 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
     verdict = settle(known, (observe_apart(function, known, backend) for backend in backends))
     if verdict.evidence and (text := wrong_header(function, known, verdict.evidence.obtained)):
         return replace(verdict, message=text, mistake=None)
-    return with_influence(verdict, function, known) if verdict.evidence else verdict
+    with contextlib.suppress(Exception):  # an addition: no verdict is lost for it
+        return with_influence(verdict, function, known) if verdict.evidence else verdict
+    return verdict
 
 
 def wrong_header(function: Callable, known: Exercise, obtained: Any) -> str:

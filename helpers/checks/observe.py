@@ -125,6 +125,8 @@ def plain(x: Any, backend: str = "numpy") -> Any:
         return Opaque("torch.Tensor") if backend == "numpy" else _array(_to_numpy(x))
     if isinstance(x, np.ndarray | np.generic):
         return _array(x)
+    if isinstance(x, int) and abs(x) > 1e300:
+        return Opaque("whole number too large for a float")
     if isinstance(x, str | list | tuple | dict) and len(x) > LARGEST:
         return Opaque(f"{type(x).__name__} of length {len(x)}")
     if isinstance(x, dict):
