@@ -64,7 +64,7 @@ def main() -> int:
     if places():
         os.environ.update(UV_FIND_LINKS=",".join(places()), PIP_FIND_LINKS=" ".join(places()))
     subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "uv>=0.7"])
-    course = ["--editable", ".[lab]", "--group", "dev"]
+    course = ["--editable", ".[lab,pretrained]", "--group", "dev"]
     if not (install_torch(torch_requirement()) and uv_install(*course)):
         return 1
     list_fonts()

@@ -17,7 +17,8 @@ import nbformat
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SHIPPED = ["torch", "matplotlib", "anywidget<0.10", "ipywidgets<8", "ipykernel", "nbclient", "pip"]
+SHIPPED = ["torch", "matplotlib", "anywidget<0.10", "ipywidgets<8", "ipykernel", "nbclient", "pip",
+           "tqdm"]  # fmt: skip
 LESSONS = ["00_predict_the_next_word", "08_multi_head"]
 REPORT = """\
 import importlib.metadata, json, pathlib
