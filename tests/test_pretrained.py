@@ -1,0 +1,904 @@
+"""Real weights: MiniLM and GPT-2 against `transformers`, and every way a checkpoint can be bad."""
+
+import hashlib
+import http.server
+import importlib.util
+import json
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from helpers import pretrained
+from helpers.decoding import generate
+from helpers.layers import DecoderOnly, Encoder
+from helpers.pretrained import (
+    SentenceEncoder,
+    load_bert,
+    load_gpt2,
+    load_minilm,
+    load_tokenizer,
+    mean_vector,
+)
+
+os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+import transformers
+
+transformers.utils.logging.disable_progress_bar()
+MINILM = pretrained._minilm_folder()
+
+WORDS = (
+    "the a small old red cat dog house river sees finds carries slowly never because and or while "
+    "transformer attention tokenisation 1848 3.14 café naïve Zürich über, e-mail don't (perhaps) "
+    "antidisestablishmentarianism; http://example.org/x?y=1 東京 мир ½ – … ! ? 100% #7 xyzzyq"
+).split()
+SAID = [
+    "Hi",
+    "",
+    "?",
+    "   spaces   around   ",
+    "The cat sat on the mat.",
+    "THE CAT SAT ON THE MAT!!!",
+    "Crème brûlée, façade, smörgåsbord, žluťoučký kůň",
+    "In 1848 it cost $3.14 (±0.5 %), i.e. 2,718.28 in all.",
+    "\u2603 \U0001f600 \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 \u05e9\u05dc\u05d5\u05dd \u200b\u00ad",
+    "tab\tand\nnew line\r\nand \x00 \x07 control",
+    "x" * 150,  # longer than any word piece: unknown
+    "unbelievablyincomprehensibilities of pseudopseudohypoparathyroidism",
+    "[CLS] and [SEP] and [MASK], typed by hand [PAD]",
+    "a" * 1000,
+]
+
+
+def fifty_sentences() -> list[str]:
+    """Fourteen odd ones, and random words: from one word to far more tokens than are read."""
+    rng = np.random.default_rng(14)
+    lengths = [*range(1, 30), 60, 90, 125, 130, 150, 200, 600]
+    return SAID + [" ".join(rng.choice(WORDS, n)) for n in lengths]
+
+
+SENTENCES = fifty_sentences()
+
+
+@pytest.fixture(scope="module")
+def minilm() -> SentenceEncoder:
+    return load_minilm()
+
+
+@pytest.fixture(scope="module")
+def reference():
+    """The same weights in the transformers library."""
+    return transformers.BertModel.from_pretrained(MINILM, attn_implementation="eager").eval()
+
+
+# ---------------------------------------------------------------- MiniLM
+
+
+def test_minilm_is_made_of_our_layers(minilm):
+    assert type(minilm.encoder) is Encoder and len(minilm.encoder.layers) == 6
+    assert sum(p.numel() for p in minilm.parameters()) == 22_565_376
+    assert minilm.encoder.layers[0].attention.num_heads == 12
+    assert not minilm.training and all(p.requires_grad for p in minilm.parameters())
+
+
+def test_fifty_sentences_of_many_lengths(minilm):
+    lengths = {len(minilm.pieces(sentence)) for sentence in SENTENCES}
+    assert len(SENTENCES) == 50 and len(lengths) > 30
+    assert min(lengths) == 2 and max(lengths) == 256
+    assert len([n for n in lengths if n > 128]) >= 3
+
+
+def test_ids_equal_those_of_transformers(minilm):
+    theirs = transformers.AutoTokenizer.from_pretrained(MINILM, local_files_only=True)
+    expected = theirs(SENTENCES, padding=True, truncation=True, max_length=256, return_tensors="pt")
+    ids, is_real = minilm.tokenize(SENTENCES)
+    assert torch.equal(ids, expected["input_ids"])
+    assert torch.equal(is_real, expected["attention_mask"].bool())
+
+
+@pytest.mark.parametrize("start", range(5))
+def test_hidden_states_and_weights_equal_those_of_transformers(minilm, reference, start):
+    sentences = SENTENCES[start::5]  # ten of very different lengths in one batch
+    ids, is_real = minilm.tokenize(sentences)
+    states = []
+    hooks = [layer.register_forward_hook(lambda *call: states.append(call[2]))
+             for layer in minilm.encoder.layers]  # fmt: skip
+    hidden, is_real_too = minilm.hidden(sentences)
+    for hook in hooks:
+        hook.remove()
+    with torch.no_grad():
+        expected = reference(ids, is_real.long(), output_attentions=True, output_hidden_states=True)
+    assert torch.equal(is_real, is_real_too)
+    for ours, theirs in zip(states, expected.hidden_states[1:], strict=True):
+        assert (ours - theirs)[is_real].abs().max() < 1e-5
+    assert torch.equal(hidden, states[-1])
+    for layer, theirs in zip(minilm.encoder.layers, expected.attentions, strict=True):
+        differences = (layer.attention.weights - theirs).transpose(1, 2)  # (B, T, H, T)
+        assert differences.shape[2] == 12
+        assert differences[is_real].abs().max() < 1e-5
+
+
+def test_encode_is_the_mean_over_the_tokens_of_each_sentence_alone(minilm):
+    vectors = minilm.encode(SENTENCES, batch_size=7)
+    assert vectors.shape == (50, 384) and vectors.dtype == torch.float32
+    for sentence, vector in zip(SENTENCES, vectors, strict=True):
+        hidden, _ = minilm.hidden([sentence])  # (1, T, 384), no padding
+        mean = hidden[0].sum(dim=0) / hidden.shape[1]
+        assert (vector - mean / (mean @ mean).sqrt()).abs().max() < 1e-5
+
+
+def test_encode_does_what_the_published_settings_say():
+    pooling = json.loads((MINILM / "1_Pooling" / "config.json").read_text())
+    assert [name for name, value in pooling.items() if value is True] == [
+        "pooling_mode_mean_tokens"
+    ]
+    settings = json.loads((MINILM / "sentence_bert_config.json").read_text())
+    assert settings["max_seq_length"] == pretrained.MINILM_MAX_TOKENS
+    steps = [
+        step["type"].split(".")[-1] for step in json.loads((MINILM / "modules.json").read_text())
+    ]
+    assert steps == ["Transformer", "Pooling", "Normalize"]
+
+
+def test_encode_does_not_depend_on_batches_or_order(minilm):
+    sentences = SENTENCES[::4]
+    expected = minilm.encode(sentences)
+    assert not expected.requires_grad
+    assert (minilm.encode(sentences, batch_size=1) - expected).abs().max() < 1e-5
+    assert (minilm.encode(sentences[::-1], batch_size=50).flip(0) - expected).abs().max() < 1e-5
+
+
+def test_encode_keeps_no_weights_and_hidden_does(minilm):
+    minilm.encode(SENTENCES[:3])
+    assert all(layer.attention.weights is None for layer in minilm.encoder.layers)
+    minilm.hidden(SENTENCES[:3])
+    assert all(layer.attention.weights.shape[:2] == (3, 12) for layer in minilm.encoder.layers)
+
+
+@pytest.mark.parametrize(
+    ("one", "paraphrase", "other"),
+    [
+        ("A man is eating food.", "Someone is having a meal.", "The stock market fell today."),
+        ("How do I reset my password?", "I forgot my login details.", "The soup is too salty."),
+        ("The film was wonderful.", "I loved this movie.", "It rains in Norway all autumn."),
+    ],
+)
+def test_paraphrases_are_nearer_than_unrelated_sentences(minilm, one, paraphrase, other):
+    a, b, c = minilm.encode([one, paraphrase, other])
+    assert a @ b > 0.4 > 0.2 > a @ c and b @ c < 0.2
+
+
+def test_attention_of_one_sentence(minilm):
+    tokens, weights = minilm.attention("The cat's naïveté")
+    assert tokens == ["[CLS]", "the", "cat", "'", "s", "naive", "##te", "[SEP]"]
+    assert weights.shape == (6, 12, 8, 8)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(6, 12, 8))
+
+
+def test_gradients_flow_through_forward(minilm):
+    ids, is_real = minilm.tokenize(["one", "two three"])
+    minilm(ids, is_real).square().sum().backward()
+    assert minilm.segments.weight.grad[0].abs().sum() > 0
+    minilm.zero_grad()
+
+
+def test_half_a_surrogate_pair_does_not_stop_it(minilm):
+    assert minilm.pieces("a \ud83d b") == ["[CLS]", "a", "?", "b", "[SEP]"]
+
+
+@pytest.mark.parametrize(
+    ("sentences", "error", "match"),
+    [
+        ("one sentence", TypeError, "sentences is a str, but must be a list of str"),
+        (None, TypeError, "sentences is a NoneType"),
+        ({"a", "b"}, TypeError, "sentences is a set"),
+        ([], ValueError, "sentences is empty"),
+        (["a", 3], TypeError, r"sentences\[1\] is a int"),
+        ([["a", "b"]], TypeError, r"sentences\[0\] is a list"),
+        (["a", b"b"], TypeError, r"sentences\[1\] is a bytes"),
+    ],
+)
+def test_sentences_must_be_a_list_of_str(minilm, sentences, error, match):
+    for method in (minilm.encode, minilm.hidden, minilm.tokenize):
+        with pytest.raises(error, match=match):
+            method(sentences)
+
+
+def test_bad_arguments_are_named(minilm):
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        minilm.encode(["a"], batch_size=0)
+    with pytest.raises(ValueError, match=r"ids has shape \(1, 513\).*T from 1 to 512"):
+        minilm(torch.ones(1, 513, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"ids has shape \(3,\)"):
+        minilm(torch.ones(3, dtype=torch.long))
+    with pytest.raises(ValueError, match=r"is_real has shape \(2, 4\)"):
+        mean_vector(torch.zeros(2, 3, 5), torch.ones(2, 4, dtype=torch.bool))
+
+
+def test_loading_draws_no_random_numbers():
+    state = torch.get_rng_state()
+    load_minilm()
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_another_package_folder_is_named_when_it_is_missing(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"attention-step-by-step\[pretrained\]"):
+        load_minilm()
+
+
+@pytest.mark.parametrize("missing", ["tokenizers", "safetensors"])
+def test_import_without_the_extra_says_what_to_install(missing, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
+        monkeypatch.setitem(sys.modules, name, None)
+    spec = importlib.util.spec_from_file_location("pretrained_again", pretrained.__file__)
+    with pytest.raises(ModuleNotFoundError, match=rf"{missing}.*-by-step\[pretrained\]") as caught:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    assert caught.value.name.partition(".")[0] == missing
+
+
+def test_nothing_slow_is_imported():
+    code = """import sys; from helpers.pretrained import load_minilm
+load_minilm().encode(["a"])
+slow = {"transformers", "sentence_transformers", "huggingface_hub", "torch._dynamo"}
+print(sorted(slow & set(sys.modules)))"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (out.stdout, out.stderr) == ("[]\n", "")
+
+
+@pytest.fixture(scope="module")
+def minilm_copy(tmp_path_factory) -> Path:
+    """A copy of the published folder, to be damaged."""
+    folder = tmp_path_factory.mktemp("minilm") / "model"
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        shutil.copyfile(MINILM / name, folder / name)
+    return folder
+
+
+def flip(path: Path, offset: int, bit: int = 0) -> None:
+    """Turn one bit of a file over."""
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)[0]
+        file.seek(offset)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def test_minilm_from_another_folder(minilm, minilm_copy):
+    other = load_minilm(str(minilm_copy))
+    expected = minilm.state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in other.state_dict().items())
+
+
+@pytest.mark.parametrize("offset", [3, 20, 4000, 10_000, 45_000_000, -1])
+@pytest.mark.parametrize("bit", [0, 6])
+def test_one_flipped_bit_in_the_published_weights_is_refused(minilm_copy, offset, bit):
+    path = minilm_copy / "model.safetensors"
+    flip(path, offset % path.stat().st_size, bit)
+    try:
+        with pytest.raises(ValueError, match=r"model\.safetensors is not the published file"):
+            load_minilm(minilm_copy)
+    finally:
+        flip(path, offset % path.stat().st_size, bit)
+
+
+def test_another_tokenizer_or_config_is_refused(minilm_copy, tmp_path):
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        os.symlink(minilm_copy / name, tmp_path / name)
+    config = json.loads((minilm_copy / "config.json").read_text())
+    for change, match in [
+        ({"num_attention_heads": 6}, "num_heads is 6, but must be 12"),
+        ({"layer_norm_eps": 1e-5}, "eps is 1e-05, but must be 1e-12"),
+        ({"hidden_act": "gelu_new"}, "activation is gelu_tanh, but must be gelu"),
+    ]:
+        replace(tmp_path / "config.json", json.dumps(config | change))
+        with pytest.raises(ValueError, match=match):
+            load_minilm(tmp_path)
+    replace(tmp_path / "config.json", json.dumps(config))
+    text = (minilm_copy / "tokenizer.json").read_text(encoding="utf-8")
+    replace(tmp_path / "tokenizer.json", text.replace('"lowercase":true', '"lowercase":false'))
+    with pytest.raises(ValueError, match=r"tokenizer\.json is not the published file"):
+        load_minilm(tmp_path)
+
+
+def replace(path: Path, text: str) -> None:
+    """Put a new file in the place of a link."""
+    path.unlink()
+    path.write_text(text, encoding="utf-8")
+
+
+# ---------------------------------------------------------------- small checkpoints
+
+
+def word_pieces(folder: Path, words: list[str]) -> None:
+    """Write a small tokenizer.json of BERT's kind."""
+    vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words])}
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
+def random_weights(model):
+    """Far from the start values, where every bias is 0 and every norm is 1."""
+    torch.manual_seed(5)
+    for value in model.parameters():
+        torch.nn.init.normal_(value, std=0.3)
+    return model.eval()
+
+
+def small_bert(folder: Path, *, pooler: bool = True, **changes):
+    """Write a BERT of odd sizes into a folder; the model as transformers has it."""
+    options = {"vocab_size": 13, "hidden_size": 30, "num_hidden_layers": 3,
+               "num_attention_heads": 5, "intermediate_size": 37, "max_position_embeddings": 11,
+               "type_vocab_size": 3, "attn_implementation": "eager"} | changes  # fmt: skip
+    config = transformers.BertConfig(**options)
+    model = random_weights(transformers.BertModel(config, add_pooling_layer=pooler))
+    model.save_pretrained(folder)
+    word_pieces(folder, ["a", "cat", "sat", "##s"])
+    return model
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"pooler": False},
+        {"hidden_act": "gelu_new", "layer_norm_eps": 0.1},
+        {"hidden_act": "relu", "type_vocab_size": 1, "num_attention_heads": 1},
+    ],
+)
+def test_small_bert_equals_transformers(tmp_path, changes):
+    theirs = small_bert(tmp_path, **changes)
+    ours = load_bert(tmp_path)
+    assert ours.max_tokens == 11
+    hidden, is_real = ours.hidden(["a cat", "cats sat a a cat cats cats cats a", "dog"])
+    ids, _ = ours.tokenize(["a cat", "cats sat a a cat cats cats cats a", "dog"])
+    assert ids.tolist()[0] == [2, 4, 5, 3] + [0] * 7 and ids.shape == (3, 11)
+    with torch.no_grad():
+        expected = theirs(ids, is_real.long()).last_hidden_state
+    assert (hidden - expected)[is_real].abs().max() < 1e-5
+
+
+def test_sentences_are_cut_where_asked(tmp_path):
+    small_bert(tmp_path)
+    assert load_bert(tmp_path, max_tokens=4).pieces("a cat sat") == ["[CLS]", "a", "cat", "[SEP]"]
+    assert load_bert(tmp_path, max_tokens=99).max_tokens == 11
+    with pytest.raises(ValueError, match="max_tokens is 2, but must be at least 3"):
+        load_bert(tmp_path, max_tokens=2)
+
+
+def small_gpt2(folder: Path, *, head: bool = True, shard: str = "1GB", **changes):
+    """Write a GPT-2 of odd sizes into a folder; the language model as transformers has it."""
+    options = {"vocab_size": 31, "n_positions": 23, "n_embd": 12, "n_layer": 2, "n_head": 3,
+               "n_inner": 20, "attn_implementation": "eager"} | changes  # fmt: skip
+    model = random_weights(transformers.GPT2LMHeadModel(transformers.GPT2Config(**options)))
+    (model if head else model.transformer).save_pretrained(folder, max_shard_size=shard)
+    return model
+
+
+CHECKPOINTS = {
+    "with the prefix": {},
+    "without the prefix": {"head": False},
+    "n_inner is null": {"n_inner": None},
+    "shards": {"shard": "6KB"},
+    "shards without the prefix": {"shard": "6KB", "head": False},
+    "as many heads as layers": {"n_layer": 3, "n_head": 6},
+    "one head, one layer": {"n_layer": 1, "n_head": 1},
+    "erf": {"activation_function": "gelu", "layer_norm_epsilon": 0.01},
+    "not tied": {"tie_word_embeddings": False},
+}
+
+
+@pytest.mark.parametrize("options", CHECKPOINTS.values(), ids=CHECKPOINTS)
+def test_small_gpt2_equals_transformers(tmp_path, options):
+    theirs = small_gpt2(tmp_path, **options)
+    assert len([*tmp_path.glob("*.safetensors")]) > 2 or "shard" not in options
+    ours = load_gpt2(tmp_path)
+    assert type(ours) is DecoderOnly and not ours.training
+    ids = torch.tensor(np.random.default_rng(1).integers(0, 31, (7, 23)))
+    with torch.no_grad():
+        assert (ours(ids) - theirs(ids).logits).abs().max() < 1e-4
+    for prompt in ids[:, :5]:
+        ask = {"do_sample": False, "max_new_tokens": 18, "eos_token_id": None, "pad_token_id": 0}
+        expected = theirs.generate(prompt[None], attention_mask=torch.ones(1, 5), **ask)
+        for cached in (True, False):
+            assert generate(ours, [prompt.tolist()], 18, cached=cached) == [
+                expected[0, 5:].tolist()
+            ]
+
+
+def test_tied_tables_stay_one_parameter(tmp_path):
+    small_gpt2(tmp_path)
+    ours = load_gpt2(tmp_path)
+    assert ours.output.weight is ours.tokens.weight
+    (tmp_path / "2").mkdir()
+    small_gpt2(tmp_path / "2", tie_word_embeddings=False)
+    ours = load_gpt2(tmp_path / "2")
+    assert not torch.equal(ours.output.weight, ours.tokens.weight)
+
+
+def test_the_file_is_needed_no_longer_once_it_is_loaded(tmp_path):
+    small_gpt2(tmp_path)
+    ours = load_gpt2(tmp_path)
+    before = {name: value.clone() for name, value in ours.state_dict().items()}
+    with open(tmp_path / "model.safetensors", "r+b") as file:
+        file.write(bytes((tmp_path / "model.safetensors").stat().st_size))
+    assert all(torch.equal(value, before[name]) for name, value in ours.state_dict().items())
+    assert all(p.is_contiguous() and p.requires_grad for p in ours.parameters())
+
+
+def test_gpt2_has_the_published_number_of_parameters(tmp_path):
+    transformers.GPT2Config().save_pretrained(tmp_path)
+    options = pretrained._gpt2_options(tmp_path / "config.json")
+    with pretrained.shapes_only():
+        model = DecoderOnly(**options, pre_norm=True)
+    assert sum(p.numel() for p in model.parameters()) == 124_439_808
+    assert all(p.is_meta for p in model.parameters())
+
+
+def test_buffers_and_a_head_that_is_the_token_table_are_welcome(tmp_path):
+    """The published file of GPT-2 holds the causal masks as well."""
+    small_gpt2(tmp_path, head=False)
+    expected = load_gpt2(tmp_path).state_dict()
+    with rewritten(tmp_path) as tensors:
+        for n in range(2):
+            tensors[f"h.{n}.attn.bias"] = torch.ones(1, 1, 23, 23).tril()
+            tensors[f"h.{n}.attn.masked_bias"] = torch.tensor(-1e4)
+        tensors["lm_head.weight"] = tensors["wte.weight"].clone()
+    found = load_gpt2(tmp_path).state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in found.items())
+
+
+# ---------------------------------------------------------------- bad checkpoints
+
+
+class rewritten:
+    """`with rewritten(folder) as tensors:` lets the tensors of a checkpoint be changed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "model.safetensors"
+
+    def __enter__(self) -> dict[str, torch.Tensor]:
+        self.tensors = {name: tensor.clone() for name, tensor in load_file(self.path).items()}
+        return self.tensors
+
+    def __exit__(self, *failure) -> None:
+        save_file(self.tensors, self.path)
+
+
+def change_config(folder: Path, **changes) -> None:
+    """Change keys of config.json; ... takes one out."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
+
+
+@pytest.fixture
+def gpt2(tmp_path) -> Path:
+    small_gpt2(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def bert(tmp_path) -> Path:
+    small_bert(tmp_path)
+    return tmp_path
+
+
+LOADERS = {"gpt2": load_gpt2, "bert": load_bert}
+OPTIONAL = {"pooler.dense.weight", "pooler.dense.bias"}
+DAMAGES = {
+    "missing": lambda tensor: None,
+    "one row more": lambda tensor: torch.cat([tensor, tensor[:1]]),
+    "transposed": lambda tensor: tensor.T.contiguous() if tensor.ndim == 2 else tensor[None],
+    "half precision": lambda tensor: tensor.half(),
+    "bfloat16": lambda tensor: tensor.bfloat16(),
+    "whole numbers": lambda tensor: tensor.long(),
+    "not a number": lambda tensor: torch.where(tensor == tensor.max(), torch.nan, tensor),
+    "infinite": lambda tensor: torch.where(tensor == tensor.max(), torch.inf, tensor),
+}
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_damaged_tensor_is_named(kind, damage, request):
+    """Turning a square matrix round leaves its shape: no loader can see that without a digest."""
+    folder = request.getfixturevalue(kind)
+    whole = load_file(folder / "model.safetensors")
+    square = {name for name, t in whole.items() if t.ndim == 2 and t.shape[0] == t.shape[1]}
+    hit = whole.keys() - OPTIONAL - (square if damage == "transposed" else set())
+    assert len(hit) >= 20
+    for name in hit:
+        changed = whole | {name: DAMAGES[damage](whole[name])}
+        kept = {key: tensor for key, tensor in changed.items() if tensor is not None}
+        save_file(kept, folder / "model.safetensors")
+        with pytest.raises(ValueError, match=rf"model\.safetensors: .*{re.escape(name)}\b"):
+            LOADERS[kind](folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("bert", "encoder.layer.3.output.dense.bias"),
+        ("bert", "embeddings.word_embeddings.bias"),
+        ("bert", "cls.predictions.bias"),
+        ("bert", "xembeddings.position_ids"),
+        ("gpt2", "transformer.h.2.ln_1.weight"),
+        ("gpt2", "transformer.h.0.attn.biases"),
+        ("gpt2", "h.0.ln_1.weight"),  # the other layout in the same file
+        ("gpt2", "classifier.weight"),
+    ],
+)
+def test_surplus_tensor_is_named(kind, name, request):
+    folder = request.getfixturevalue(kind)
+    with rewritten(folder) as tensors:
+        tensors[name] = torch.ones(3)
+    with pytest.raises(ValueError, match=rf"{re.escape(name)} has no place in the model"):
+        LOADERS[kind](folder)
+
+
+def test_a_head_that_is_not_the_token_table_is_named(gpt2):
+    with rewritten(gpt2) as tensors:
+        tensors["lm_head.weight"] = tensors["transformer.wte.weight"] + 1e-6
+    with pytest.raises(ValueError, match=r"lm_head\.weight is not the token table"):
+        load_gpt2(gpt2)
+    change_config(gpt2, tie_word_embeddings=False)
+    load_gpt2(gpt2)
+    with rewritten(gpt2) as tensors:
+        del tensors["lm_head.weight"]
+    with pytest.raises(ValueError, match=r"lm_head\.weight is missing"):
+        load_gpt2(gpt2)
+
+
+CONFIGS = [
+    ("gpt2", {"model_type": "bert"}, "model_type is 'bert', but must be 'gpt2'"),
+    ("gpt2", {"model_type": ...}, "model_type is None"),
+    ("bert", {"model_type": "roberta"}, "model_type is 'roberta', but must be 'bert'"),
+    ("gpt2", {"n_head": ...}, "n_head is missing"),
+    ("gpt2", {"n_embd": ...}, "n_embd is missing"),
+    ("gpt2", {"n_embd": ..., "n_inner": None}, "n_embd is missing"),
+    ("gpt2", {"activation_function": ...}, "activation_function is missing"),
+    ("gpt2", {"layer_norm_epsilon": ...}, "layer_norm_epsilon is missing"),
+    ("bert", {"type_vocab_size": ...}, "type_vocab_size is missing"),
+    ("gpt2", {"n_head": 5}, "n_head is 5, but must divide n_embd = 12"),
+    ("gpt2", {"n_head": 0}, "n_head is 0, but must be a positive whole number"),
+    ("gpt2", {"n_head": "3"}, "n_head is '3'"),
+    ("gpt2", {"n_layer": True}, "n_layer is True"),
+    ("gpt2", {"n_layer": 2.0}, "n_layer is 2.0"),
+    ("gpt2", {"n_layer": 10**12}, "transformer.h.2.ln_1.weight is missing"),
+    ("gpt2", {"n_layer": 1}, "transformer.h.1.attn.c_attn.bias has no place"),
+    ("gpt2", {"vocab_size": 10**15}, r"wte.weight has shape \(31, 12\), but must have"),
+    ("gpt2", {"n_positions": 24}, r"wpe.weight has shape \(23, 12\), but must have \(24, 12\)"),
+    ("gpt2", {"n_inner": 21}, r"c_fc.weight has shape \(12, 20\), but must have \(12, 21\)"),
+    ("gpt2", {"n_inner": 0}, "n_inner is 0"),
+    ("gpt2", {"tie_word_embeddings": "yes"}, "tie_word_embeddings is 'yes'"),
+    ("gpt2", {"activation_function": "swish"}, "activation_function is 'swish'"),
+    ("bert", {"hidden_act": ["gelu"]}, r"hidden_act is \['gelu'\]"),
+    ("gpt2", {"layer_norm_epsilon": "1e-5"}, "layer_norm_epsilon is '1e-5'"),
+    ("bert", {"layer_norm_eps": -1e-12}, "layer_norm_eps is -1e-12"),
+    ("bert", {"layer_norm_eps": float("nan")}, "layer_norm_eps is nan"),
+    ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is True"),
+    ("gpt2", {"scale_attn_weights": False}, "scale_attn_weights is False, but must be True"),
+    ("gpt2", {"reorder_and_upcast_attn": True}, "reorder_and_upcast_attn is True"),
+    ("gpt2", {"add_cross_attention": True}, "add_cross_attention is True"),
+    ("bert", {"is_decoder": True}, "is_decoder is True"),
+    ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type is 'relative"),
+    ("gpt2", {"rotary": True}, "rotary is True, an option that is not known here"),
+    ("bert", {"quantization_config": {"bits": 4}}, "quantization_config is"),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes", "match"), CONFIGS)
+def test_config_that_asks_for_something_else_is_refused(kind, changes, match, request):
+    folder = request.getfixturevalue(kind)
+    change_config(folder, **changes)
+    with pytest.raises(ValueError, match=match) as caught:
+        LOADERS[kind](folder)
+    assert str(folder) in str(caught.value)
+
+
+def test_options_that_are_switched_off_do_no_harm(gpt2):
+    change_config(gpt2, rotary=False, window=None, pruned_heads={})
+    load_gpt2(gpt2)
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"gpt2"', "\ufeff{}", "[" * 100_000])
+def test_config_that_is_no_json_object_is_refused(kind, text, request):
+    folder = request.getfixturevalue(kind)
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"config\.json"):
+        LOADERS[kind](folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
+def test_file_that_is_no_text_is_refused(bert, name):
+    (bert / name).write_bytes(b"\xff\xfe{}")
+    with pytest.raises(ValueError, match=re.escape(name)):
+        load_bert(bert)
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_missing_file_is_named(bert, name):
+    (bert / name).unlink()
+    with pytest.raises(FileNotFoundError, match=re.escape(name)):
+        load_bert(bert)
+    with pytest.raises(FileNotFoundError, match=r"config\.json"):
+        load_gpt2(bert / "nowhere")
+
+
+def test_tokenizer_cut_anywhere_is_refused(bert):
+    path = bert / "tokenizer.json"
+    whole = path.read_bytes().rstrip()
+    for size in range(0, len(whole), 29):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"tokenizer\.json"):
+            load_bert(bert)
+
+
+def test_tokenizer_with_more_words_than_vectors_is_refused(bert):
+    word_pieces(bert, [f"w{i}" for i in range(10)])
+    with pytest.raises(ValueError, match=r"tokenizer\.json has ids up to 13.*vocab_size = 13"):
+        load_bert(bert)
+
+
+def test_gpt2_tokenizer_of_a_folder(bert):
+    tokenizer = load_tokenizer(bert)
+    assert tokenizer.encode("a cats").ids == [2, 4, 5, 7, 3]
+
+
+@pytest.mark.parametrize("kind", LOADERS)
+def test_weights_cut_anywhere_are_refused(kind, request):
+    folder = request.getfixturevalue(kind)
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    sizes = {*range(12), *range(12, header, 97), header - 1, header, header + 1}
+    for size in sizes | {*range(header, len(whole), 1009), len(whole) - 1}:
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
+            LOADERS[kind](folder)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(ValueError, match=r"model\.safetensors is damaged"):
+        LOADERS[kind](folder)
+
+
+def test_flipped_bit_in_the_header_is_refused_or_changes_nothing(gpt2):
+    """Nothing is changed by a bit of the free text in the header, or of a space."""
+    path = gpt2 / "model.safetensors"
+    expected = load_gpt2(gpt2).state_dict()
+    header = 8 + int.from_bytes(path.read_bytes()[:8], "little")
+    some = np.random.default_rng(3).choice(np.arange(8 * 8, header * 8), 400, replace=False)
+    refused = 0
+    for place in [*range(8 * 8), *some.tolist()]:  # all bits of the length, and some behind it
+        offset, bit = divmod(place, 8)
+        flip(path, offset, bit)
+        try:
+            found = load_gpt2(gpt2).state_dict()
+        except ValueError as error:
+            assert str(path) in str(error)
+            refused += 1
+        else:
+            assert all(torch.equal(value, expected[name]) for name, value in found.items())
+        flip(path, offset, bit)
+    assert refused > 440
+
+
+class Bomb:
+    """A pickle that creates a file as soon as it is opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("kind", LOADERS)
+def test_pickles_are_never_opened(kind, protocol, request, tmp_path_factory):
+    folder = request.getfixturevalue(kind)
+    mark = tmp_path_factory.mktemp("mark") / "opened"
+    bomb = pickle.dumps(Bomb(mark), protocol)
+    (folder / "model.safetensors").write_bytes(bomb)  # under the name of a safe file
+    with pytest.raises(ValueError, match=r"model\.safetensors is (a pickle|damaged)"):
+        LOADERS[kind](folder)
+    torch.save({"wte.weight": Bomb(mark)}, folder / "model.safetensors")
+    with pytest.raises(ValueError, match=r"model\.safetensors is a pickle"):
+        LOADERS[kind](folder)
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(FileNotFoundError, match=r"pytorch_model\.bin is a pickle"):
+        LOADERS[kind](folder)
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"wte.weight": "pytorch_model.bin"}})
+    )
+    with pytest.raises(ValueError, match=r"weight_map names 'pytorch_model\.bin'"):
+        LOADERS[kind](folder)
+    assert not mark.exists()
+    pickle.loads(bomb)
+    assert mark.exists()  # the bomb does work
+
+
+# ---------------------------------------------------------------- shards
+
+
+@pytest.fixture
+def shards(tmp_path) -> Path:
+    small_gpt2(tmp_path, shard="6KB")
+    return tmp_path
+
+
+def index_of(folder: Path) -> dict[str, str]:
+    return json.loads((folder / "model.safetensors.index.json").read_text())["weight_map"]
+
+
+def write_index(folder: Path, weight_map) -> None:
+    text = json.dumps({"metadata": {}, "weight_map": weight_map})
+    (folder / "model.safetensors.index.json").write_text(text)
+
+
+def test_missing_shard_is_named(shards):
+    last = sorted(shards.glob("*.safetensors"))[-1]
+    last.unlink()
+    with pytest.raises(FileNotFoundError, match=re.escape(last.name)):
+        load_gpt2(shards)
+
+
+def test_cut_shard_is_named(shards):
+    last = sorted(shards.glob("*.safetensors"))[-1]
+    last.write_bytes(last.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=rf"{re.escape(last.name)} is damaged"):
+        load_gpt2(shards)
+
+
+def test_index_that_knows_too_little_too_much_or_the_wrong_file_is_refused(shards):
+    whole = index_of(shards)
+    first, second, *_ = sorted(set(whole.values()))
+    name = next(name for name in whole if whole[name] == first)
+    for wrong in (
+        {key: shard for key, shard in whole.items() if key != name},
+        whole | {"transformer.h.0.ln_3.weight": first},
+        whole | {name: second},
+    ):
+        write_index(shards, wrong)
+        with pytest.raises(ValueError, match="do not agree about the tensor transformer"):
+            load_gpt2(shards)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.safetensors", "/x.safetensors", "a/b.safetensors", "..\\x.safetensors", 3, None,
+             "x.bin", ".safetensors", "x.safetensors\n"]
+)  # fmt: skip
+def test_index_may_only_name_files_beside_it(shards, name):
+    write_index(shards, index_of(shards) | {"transformer.wte.weight": name})
+    with pytest.raises(ValueError, match="weight_map names"):
+        load_gpt2(shards)
+
+
+@pytest.mark.parametrize("weight_map", [None, {}, [], "x"])
+def test_index_without_a_map_is_refused(shards, weight_map):
+    write_index(shards, weight_map)
+    with pytest.raises(ValueError, match="weight_map is missing or empty"):
+        load_gpt2(shards)
+
+
+# ---------------------------------------------------------------- the hub
+
+DOWNLOAD = """\
+import sys, time
+from helpers import pretrained
+for digest in sys.stdin:
+    pretrained.GPT2_DIGESTS = {"model.safetensors": digest.strip()}
+    start = time.monotonic()
+    try:
+        folder = pretrained.download_gpt2()
+        said = sum(p.numel() for p in pretrained.load_gpt2(folder).parameters())
+    except (ConnectionError, ValueError) as error:
+        said = f"{type(error).__name__} {error}"
+    print(" ".join(str(said).split()), time.monotonic() - start < 20, flush=True)
+"""
+
+
+class Learner:
+    """A fresh Python with an empty cache, which downloads GPT-2 from a hub on this machine."""
+
+    def __init__(self, home: Path, port: int) -> None:
+        ours = ("HF_", "HUGGING", "TRANSFORMERS_")
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(ours) and not key.lower().endswith("_proxy")
+        } | {"HF_HOME": str(home), "HF_ENDPOINT": f"http://127.0.0.1:{port}"}
+        call = [sys.executable, "-c", DOWNLOAD]
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.python = subprocess.Popen(call, env=environment, text=True, **pipes)
+
+    def download(self, digest: str) -> str:
+        """What it says of a download: the number of parameters, or the error."""
+        self.python.stdin.write(digest + "\n")
+        self.python.stdin.flush()
+        said, _, quick = self.python.stdout.readline().rpartition(" ")
+        assert quick == "True\n"
+        return said
+
+    def __enter__(self) -> "Learner":
+        return self
+
+    def __exit__(self, *failure) -> None:
+        self.python.communicate(timeout=60)
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Serves the files of one folder as the hub does; any other address is not found."""
+
+    folder: Path
+
+    def do_HEAD(self) -> bytes:
+        name = self.path.partition(f"/resolve/{pretrained.GPT2_REVISION}/")[2]
+        right = self.path.startswith(f"/{pretrained.GPT2_REPOSITORY}/") and name
+        right = right and (self.folder / name).is_file()
+        body = (self.folder / name).read_bytes() if right else b""
+        self.send_response(200 if right else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("ETag", f'"{len(body)}"')
+        self.send_header("X-Repo-Commit", pretrained.GPT2_REVISION)
+        self.end_headers()
+        return body
+
+    def do_GET(self) -> None:
+        self.wfile.write(self.do_HEAD())
+
+    def log_message(self, *_) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def hub(bert, tmp_path_factory):
+    """The port of a hub that holds a small GPT-2, and its folder."""
+    folder = tmp_path_factory.mktemp("hub")
+    small_gpt2(folder)
+    shutil.copy(bert / "tokenizer.json", folder)
+    handler = type("ThisHub", (Hub,), {"folder": folder})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_gpt2_is_downloaded_once_and_checked(hub, tmp_path):
+    folder = hub.RequestHandlerClass.folder
+    right = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    size = str(sum(p.numel() for p in load_gpt2(folder).parameters()))
+    with Learner(tmp_path, hub.server_address[1]) as learner:
+        (folder / "config.json").rename(folder / "gone.json")
+        said = learner.download(right)
+        assert said.startswith("ConnectionError GPT-2 can't be downloaded: ")
+        (folder / "gone.json").rename(folder / "config.json")
+        assert learner.download(right) == size
+        said = learner.download("0" * 64)
+        assert said.startswith("ValueError")
+        assert "model.safetensors is not the published file" in said
+        hub.shutdown()
+        hub.server_close()
+        assert learner.download(right) == size  # from the cache
+
+
+def test_without_network_gpt2_says_so_quickly(tmp_path):
+    with Learner(tmp_path, 9) as learner:  # a port where nobody answers
+        said = learner.download("0" * 64)
+    assert said.startswith("ConnectionError GPT-2 can't be downloaded: http://127.0.0.1:9/")
