@@ -24,7 +24,7 @@ export PYTHONUTF8 := 1
 test test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-notebooks notebooks site bench-widgets format links fresh grade mutants clean
+.PHONY: help lab test test-notebooks notebooks site bench bench-widgets format links fresh grade mutants ablations clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -53,6 +53,9 @@ notebooks: links ## execute all notebooks and write them in canonical form (one:
 site: $(READY) ## write the notebooks as web pages into site/, with live widgets, to read offline
 	$(BIN)/python .ci/site.py
 
+bench: $(READY) ## measure our layers beside PyTorch's, the key-value cache, MiniLM, and memory
+	$(BIN)/python .ci/bench.py $(WHAT)
+
 bench-widgets: $(READY) ## measure the widgets in a browser, beside ipywidgets.interact and BertViz
 	$(BIN)/python .ci/bench_widgets.py
 
@@ -75,6 +78,9 @@ endif
 
 mutants: $(READY) ## change every reference mechanically and list what the checks do not notice
 	$(BIN)/python .ci/mutants.py $(NAME)
+
+ablations: $(READY) ## train the translator without each of its stages; writes the table of notebook 13
+	$(BIN)/python .ci/ablations.py
 
 clean: ## remove .venv, site/ and all caches
 	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints

@@ -5,6 +5,7 @@ Rooms, in the order of the course; each imports only those before it:
     text → attention → blocks → decoding    NumPy, every function as its formula
     layers                                  PyTorch modules of the same mathematics
     figures                                 pictures and printed tables
+    training                                a translator, from its sentences to its ablations
     widgets                                 attention to touch, in the browser
     checks                                  exercises, and what says which mistake was made
     mine                                    your functions where they are right, else the course's

@@ -1,10 +1,28 @@
 """From the decoder's vectors to words: logits, probabilities, sampling, and the loss, in NumPy."""
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
 
 import numpy as np
 
 from helpers.attention import softmax
+
+Step = Callable[[dict[int, int]], np.ndarray]
+
+
+class Writer(Protocol):
+    """What `generate` needs of a model, such as `helpers.layers.DecoderOnly`.
+
+    `with model.continuation(prompts, max_new_tokens, cached) as step` makes it ready. `step` takes
+    the newest token of each row that goes on, {row: id}, and returns the logits of the token after
+    it, (rows, V), in the same order; the first call takes {} and answers for all prompts.
+    """
+
+    def continuation(
+        self, prompts: list[list[int]], max_new_tokens: int, cached: bool
+    ) -> AbstractContextManager[Step]: ...
 
 
 def shift_right(targets: np.ndarray, start_id: int) -> np.ndarray:
@@ -84,6 +102,42 @@ def greedy_decode(
     return ids[1:]
 
 
+def generate(
+    model: Writer,
+    prompts: Sequence[Sequence[int]],
+    max_new_tokens: int,
+    *,
+    end_id: int | None = None,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    rng: np.random.Generator | None = None,
+    cached: bool = True,
+) -> list[list[int]]:
+    """Continue each prompt until end_id or max_new_tokens; returns the new ids, end_id included.
+
+    `model` is a `helpers.layers.DecoderOnly`, or `translator.answering(src)` with the start token
+    as each prompt. The likeliest token is taken, or, with an rng, one drawn as `next_token_probs`
+    says, row by row. Prompts may differ in length. With `cached`, each token is read once;
+    without, all again for each new one, with the same result. Raises ValueError for an empty
+    prompt, more tokens than the context holds, or a temperature, top_k or top_p without rng.
+    """
+    choose = _choice(temperature, top_k, top_p, rng)
+    ids = _check_prompts(prompts, max_new_tokens)
+    written: list[list[int]] = [[] for _ in ids]
+    newest: dict[int, int] = {}
+    with model.continuation(ids, max_new_tokens, cached) as step:
+        for _ in range(max_new_tokens):
+            rows = list(newest) or range(len(ids))
+            newest = {row: choose(z) for row, z in zip(rows, step(newest), strict=True)}
+            for row, i in newest.items():
+                written[row].append(i)
+            newest = {row: i for row, i in newest.items() if i != end_id}
+            if not newest:
+                break
+    return written
+
+
 def cross_entropy(logits: np.ndarray, targets: np.ndarray, pad_id: int) -> float:
     """Average -log p(target) over the tokens that are not padding: (B, T, V), (B, T) → float.
 
@@ -110,6 +164,35 @@ def _keep(probs: np.ndarray, ids: np.ndarray) -> np.ndarray:
     kept = np.zeros_like(probs)
     kept[ids] = probs[ids]
     return kept / kept.sum()
+
+
+def _choice(
+    temperature: float, top_k: int | None, top_p: float | None, rng: np.random.Generator | None
+) -> Callable[[np.ndarray], int]:
+    """The likeliest token of logits (V,), or one that rng draws."""
+    if rng is None:
+        if temperature != 1.0 or top_k is not None or top_p is not None:
+            raise ValueError("rng is None, but temperature, top_k and top_p need one to draw with")
+        return lambda logits: int(np.argmax(logits))
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng is a {type(rng).__name__}, but must be a numpy.random.Generator")
+    _check_sampling(np.zeros(1), temperature, top_k, top_p)
+    return lambda logits: sample_token(next_token_probs(logits, temperature, top_k, top_p), rng)
+
+
+def _check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> list[list[int]]:
+    """The prompts as lists of Python integers."""
+    if max_new_tokens < 0:
+        raise ValueError(f"max_new_tokens is {max_new_tokens}, but must be at least 0")
+    if len(prompts) == 0:
+        raise ValueError("prompts is empty, but must hold at least one")
+    for row, prompt in enumerate(prompts):
+        if isinstance(prompt, str) or not hasattr(prompt, "__len__"):
+            kind = type(prompt).__name__
+            raise TypeError(f"prompts[{row}] is a {kind}, but must be a list of ids")
+        if len(prompt) == 0:
+            raise ValueError(f"prompts[{row}] is empty, but must hold at least one id")
+    return [[operator.index(i) for i in prompt] for prompt in prompts]
 
 
 def _check_sampling(
