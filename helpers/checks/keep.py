@@ -46,6 +46,8 @@ TITLES = {
     "10": "Add and norm",
     "11": "Feed-forward",
     "12": "Decoder prediction",
+    "13": "Train a translator",
+    "14": "Real weights",
 }
 
 

@@ -205,8 +205,26 @@ def _raised(error: BaseException, function: Callable) -> Raised:
 
 def observe_apart(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
     """Run all probes within the exercise's time; the first that does not end is TimedOut."""
-    apart = _in_a_fork if sys.platform == "linux" else _in_a_thread
+    apart = _in_a_fork if can_fork(exercise) else _in_a_thread
     return apart(function, exercise, backend)
+
+
+def can_fork(exercise: Exercise) -> bool:
+    """Whether a fork can run the answers to an exercise.
+
+    Where there is an accelerator, the first backward starts a thread for it; a fork has no such
+    thread, and PyTorch raises there ("Unable to handle autograd's threading …").
+    """
+    return sys.platform == "linux" and not (exercise.trains and has_accelerator())
+
+
+def has_accelerator() -> bool:
+    """Whether PyTorch is loaded and sees a device beside the processor, such as a GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return False
+    known = getattr(torch, "accelerator", None)  # since PyTorch 2.6
+    return torch.cuda.is_available() or (known is not None and known.is_available())
 
 
 def _in_a_fork(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
@@ -319,15 +337,22 @@ def _in_a_thread(function: Callable, exercise: Exercise, backend: str) -> list[O
             seen.extend(observe(function, exercise, backend))
 
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    thread.join(exercise.seconds)
+    with undisturbed():
+        thread.start()
+        late = not _has_ended(thread, exercise.seconds)
+    return _complete([*seen, Observation(TimedOut())] if late else seen, exercise)
+
+
+def _has_ended(thread: threading.Thread, seconds: float) -> bool:
+    """Whether a thread ends in time; if not, it is interrupted again and again for a second."""
+    thread.join(seconds)
     late, end = thread.is_alive(), time.monotonic() + 1
     while thread.is_alive() and time.monotonic() < end:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
         )
         thread.join(0.05)
-    return _complete([*seen, Observation(TimedOut())] if late else seen, exercise)
+    return not late
 
 
 # ---------------------------------------------------------------- as text, and back

@@ -7,7 +7,7 @@ from helpers.checks.exercise import Exercise
 
 FILES = (
     "next_word vectors projections scores scaling weights masks dropping heads positions norms "
-    "layers stacks decoder"
+    "layers stacks decoder training real_weights"
 ).split()
 
 
