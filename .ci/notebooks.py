@@ -192,6 +192,11 @@ def clean_widgets(notebook) -> dict:
 # ---------------------------------------------------------------- canonical form
 
 
+def last_state(text: str) -> str:
+    """What is left to read of lines that were written over, as a progress bar's is."""
+    return re.sub(r"^.*\r(?=.)", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+
+
 def merge_streams(outputs) -> list:
     """Join neighbouring pieces of the same stream: how they were cut depends on timing."""
     merged = []
@@ -201,6 +206,9 @@ def merge_streams(outputs) -> list:
             last["text"] += output.text
         else:
             merged.append(output)
+    for output in merged:
+        if output.output_type == "stream":
+            output["text"] = last_state(output.text)
     return merged
 
 

@@ -15,7 +15,13 @@ settings.register_profile("course", deadline=None, derandomize=True)
 settings.load_profile("course")
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW = ("test_colab.py", "test_layers.py")
+SLOW = (
+    "test_colab.py",
+    "test_layers.py",
+    "test_pretrained.py",
+    "test_training_ablations.py",
+    "test_training_checkpoints.py",
+)
 
 
 def pytest_collection_modifyitems(items) -> None:
