@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from helpers.figures import Picture, curves
+from helpers.figures import Picture, canvas
 
 SECONDS = 1.5  # between two drawings: each takes a tenth of a second
 POINTS = 50  # of the curve; each is the mean of the losses of so many steps
@@ -32,7 +32,7 @@ def progress(steps: int, losses: list[float], shown: bool) -> Iterator[Callable[
         file=sys.stdout,
         leave=False,
         unit=" steps",
-        ncols=72,
+        ncols=56,  # a narrow notebook would wrap a longer one
         mininterval=0.5,
     ) as bar:
 
@@ -45,13 +45,20 @@ def progress(steps: int, losses: list[float], shown: bool) -> Iterator[Callable[
 
 
 def loss_curve(losses: list[float], steps: int | None = None) -> Picture:
-    """Draw the losses of a training, (steps,), smoothed: each point is the mean of a fiftieth."""
+    """Draw the losses of a training, (steps,), smoothed: each point is the mean of a fiftieth.
+
+    The axis is as long as all `steps`, so that the curve grows into it.
+    """
     steps = steps or len(losses)
     width = max(1, steps // POINTS)
     starts = range(0, len(losses), width)
     means = [float(np.mean(losses[start : start + width])) for start in starts]
     ends = [min(start + width, len(losses)) for start in starts]
-    return curves(ends, {"loss": means}, xlabel="step", ylabel="loss", yscale="log", alt=ALT)
+    figure, ax = canvas(6.4, 3.2)
+    ax.plot(ends, means)
+    highest = 1.05 * max(means, default=1.0)
+    ax.set(xlabel="step", ylabel="loss", xlim=(0, steps), ylim=(0, highest))
+    return Picture(figure, ALT)
 
 
 class _Curve:
