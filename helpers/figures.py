@@ -244,7 +244,11 @@ STAGES = {
     "add-norm": "10",
     "feed-forward": "11",
     "decoder": "12",
+    "training": "13",
+    "pretrained": "14",
 }
+# The last two build no box; they put whole columns to work.
+_AT_WORK = {"training": ("encoder", "decoder"), "pretrained": ("encoder",)}
 _HEAD = [
     ("Q, K, V", "qkv"),
     ("scores  Q Kᵀ", "scores"),
@@ -291,6 +295,7 @@ def stage_map(stage: str) -> Picture:
         _draw_column(ax, 3.85 * i, name, boxes, stage)
     _draw_links(ax)
     built = [box for _, boxes in columns for box, key in boxes if key == stage]
+    built += [f"all of the {column}" for column in _AT_WORK.get(stage, ())]
     return Picture(
         figure,
         f"Map of the transformer in three columns: inside one attention head, the encoder, the "
@@ -304,7 +309,8 @@ def _draw_column(ax: Axes, x: float, name: str, boxes: list[tuple[str, str]], st
     )
     for i, (label, key) in enumerate(boxes):
         y = 0.1 + 0.78 * i
-        lit, done = key == stage, STAGES[key] < STAGES[stage] and key != "prediction"
+        lit = key == stage or name in _AT_WORK.get(stage, ())
+        done = STAGES[key] < STAGES[stage] and key != "prediction"
         face = "#F5C242" if lit else "#d6e6f2" if done else PAPER
         ax.add_patch(
             FancyBboxPatch(

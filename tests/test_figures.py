@@ -76,3 +76,4 @@ def test_every_stage_has_its_map():
     maps = {stage: figures.stage_map(stage).alt for stage in figures.STAGES}
     assert len(set(maps.values())) == len(maps)
     assert "Lit is stage 05: softmax" in maps["softmax"]
+    assert "Lit is stage 13: all of the encoder, all of the decoder." in maps["training"]
