@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from helpers import attention as numpy_attention
-from helpers import blocks
+from helpers import blocks, layers
 from helpers.layers import (
     Decoder,
     DecoderLayer,
@@ -28,6 +28,7 @@ from helpers.layers import (
     Transformer,
     causal_mask,
     make_stack,
+    unwatched,
 )
 
 MANY = settings(max_examples=40, deadline=None)
@@ -336,6 +337,88 @@ def test_weights_are_kept_without_hooks():
     attention(x[:1])
     assert attention.weights.shape == (1, 2, 4, 4)
     assert kept.shape == (3, 2, 4, 7)
+
+
+def test_weights_are_computed_when_they_are_read_and_once(monkeypatch):
+    calls = []
+    plain = layers._masked_softmax
+    monkeypatch.setattr(layers, "_masked_softmax", lambda *z: calls.append(z) or plain(*z))
+    attention = scramble(MultiHeadAttention(6, 6, 2))
+    x, mask = draw(2, 4, 6, dtype=torch.float32), draw(2, 4, 4) > 0
+    attention(x, mask)
+    assert not calls
+    assert attention.weights is attention.weights and len(calls) == 1
+    assert isinstance(attention._seen, Tensor)  # Q and K are let go
+    attention(x)
+    assert attention.weights.all() and len(calls) == 2
+
+
+def test_weights_are_those_of_the_forward_whatever_changes_later():
+    attention = scramble(MultiHeadAttention(6, 6, 2))
+    x, mask = draw(2, 4, 6, dtype=torch.float32), causal_mask(4)
+    attention(x, mask)
+    expected = copy.deepcopy(attention).weights  # a copy takes along what it has seen
+    x.zero_()
+    mask.fill_(True)
+    scramble(attention, seed=1)
+    torch.testing.assert_close(attention.weights, expected, rtol=0, atol=0)
+    assert torch.equal(expected > 0, causal_mask(4).expand(2, 2, 4, 4))
+
+
+def test_a_subclass_may_set_weights_itself():
+    attention = MultiHeadAttention(6, 6, 2)
+    attention.weights = torch.eye(3)
+    assert torch.equal(attention.weights, torch.eye(3)) and not attention.state_dict().get(
+        "weights"
+    )
+
+
+def test_unwatched_keeps_nothing():
+    model = scramble(EncoderLayer(6, 2, 8))
+    x = draw(2, 4, 6, dtype=torch.float32)
+    out = model(x)
+    assert model.attention.weights is not None
+    with unwatched(model):
+        assert model.attention.weights is None  # what was kept is let go
+        torch.testing.assert_close(model(x), out, rtol=0, atol=0)
+        with pytest.raises(ZeroDivisionError), unwatched(model.attention):
+            _ = 1 / 0
+        model(x)
+        assert model.attention.weights is None and model.attention._seen is None
+    model(x)
+    assert model.attention.weights.shape == (2, 2, 4, 4)
+
+
+@pytest.mark.parametrize("T", [1, 2, 7])
+def test_the_word_causal_is_the_causal_mask(T):
+    attention = scramble(MultiHeadAttention(6, 6, 2)).double()
+    x = draw(2, T, 6)
+    expected, weights = attention(x, causal_mask(T)), attention.weights
+    torch.testing.assert_close(attention(x, "causal"), expected)
+    torch.testing.assert_close(attention.weights, weights)
+    with pytest.raises(TypeError, match="mask has type str"):
+        attention(x, "casual")
+
+
+def test_causal_mask_behind_a_past():
+    assert torch.equal(causal_mask(2, past=3), causal_mask(5)[3:])
+
+
+def test_scale_can_be_changed():
+    """Without scaling, scores are √d_head times as large."""
+    attention, plain = (scramble(MultiHeadAttention(6, 6, 2)).double() for _ in range(2))
+    x = draw(2, 4, 6)
+    attention.scale = 1.0
+    plain.W_q.weight.data *= math.sqrt(3)
+    plain.W_q.bias.data *= math.sqrt(3)
+    torch.testing.assert_close(attention(x), plain(x))
+    torch.testing.assert_close(attention.weights, plain.weights)
+
+
+def test_positions_elsewhere():
+    positions = PositionalEncoding(6, max_len=9)
+    x, places = torch.zeros(2, 3, 6), torch.tensor([[4, 5, 6], [0, 0, 1]])
+    torch.testing.assert_close(positions(x, places), positions(torch.zeros(9, 6))[places])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
