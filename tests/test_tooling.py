@@ -412,7 +412,8 @@ def test_notebook_has_badge_and_setup_cell(links, path):
     image = "https://colab.research.google.com/assets/colab-badge.svg"
     assert f"[![Open in Colab]({image})]({address})" in first.source
     setup = next(cell for cell in others if cell.cell_type == "code").source
-    install = f'%pip install --quiet "attention-step-by-step @ git+https://github.com/{repo}"'
+    extra = "[pretrained]" if path.stem.startswith("14") else ""
+    install = f'%pip install --quiet "attention-step-by-step{extra} @ git+https://github.com/{repo}"'
     assert setup.startswith(f'import sys\n\nif "google.colab" in sys.modules:\n    {install}\n')
 
 
