@@ -413,7 +413,9 @@ def test_notebook_has_badge_and_setup_cell(links, path):
     assert f"[![Open in Colab]({image})]({address})" in first.source
     setup = next(cell for cell in others if cell.cell_type == "code").source
     extra = "[pretrained]" if path.stem.startswith("14") else ""
-    install = f'%pip install --quiet "attention-step-by-step{extra} @ git+https://github.com/{repo}"'
+    install = (
+        f'%pip install --quiet "attention-step-by-step{extra} @ git+https://github.com/{repo}"'
+    )
     assert setup.startswith(f'import sys\n\nif "google.colab" in sys.modules:\n    {install}\n')
 
 
