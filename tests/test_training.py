@@ -87,8 +87,8 @@ FRENCH = """
     le la les un une ce cette ces mon ma mes deux est sont
     voit voient aime aiment trouve trouvent veut veulent peint peignent suit suivent
     regarde regardent cherche cherchent
-    chat chats chien chiens lapin lapins roi rois garçon garçons souris vache vaches fille filles
-    reine reines grenouille grenouilles livre livres bateau bateaux chapeau chapeaux jardin jardins
+    chat chats chien chiens lapin lapins tigre tigres canard canards souris vache vaches
+    chèvre chèvres poule poules grenouille grenouilles livre livres bateau bateaux chapeau chapeaux jardin jardins
     château châteaux maison maisons voiture voitures fleur fleurs table tables porte portes
     petit petite petits petites grand grande grands grandes joli jolie jolis jolies
     vieux vieille vieilles nouveau nouvelle nouveaux nouvelles beau belle beaux belles
@@ -105,11 +105,11 @@ BY_HAND = """
     these white castles are old = ces châteaux blancs sont vieux
     an old mouse is green = une vieille souris est verte
     my green rabbit sees two beautiful hats = mon lapin vert voit deux beaux chapeaux
-    two new strange cows follow two queens = deux nouvelles vaches étranges suivent deux reines
-    two white mice watch this old red king = deux souris blanches regardent ce vieux roi rouge
+    two new strange cows follow two hens = deux nouvelles vaches étranges suivent deux poules
+    two white mice watch this old red tiger = deux souris blanches regardent ce vieux tigre rouge
     my new grey dog paints the beautiful boats = mon nouveau chien gris peint les beaux bateaux
-    a big queen is red = une grande reine est rouge
-    the strange girls paint this house = les filles étranges peignent cette maison"""
+    a big hen is red = une grande poule est rouge
+    the strange goats paint this house = les chèvres étranges peignent cette maison"""
 
 
 @pytest.mark.parametrize("line", BY_HAND.strip().splitlines())

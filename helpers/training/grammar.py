@@ -73,12 +73,12 @@ ANIMATE = [  # who can do something
     Noun("cat", "chat", "m"),
     Noun("dog", "chien", "m"),
     Noun("rabbit", "lapin", "m"),
-    Noun("king", "roi", "m"),
-    Noun("boy", "garçon", "m"),
+    Noun("tiger", "tigre", "m"),
+    Noun("duck", "canard", "m"),
     Noun("mouse", "souris", "f"),
     Noun("cow", "vache", "f"),
-    Noun("girl", "fille", "f"),
-    Noun("queen", "reine", "f"),
+    Noun("goat", "chèvre", "f"),
+    Noun("hen", "poule", "f"),
     Noun("frog", "grenouille", "f"),
 ]
 THINGS = [
