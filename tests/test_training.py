@@ -88,8 +88,9 @@ FRENCH = """
     voit voient aime aiment trouve trouvent veut veulent peint peignent suit suivent
     regarde regardent cherche cherchent
     chat chats chien chiens lapin lapins tigre tigres canard canards souris vache vaches
-    chèvre chèvres poule poules grenouille grenouilles livre livres bateau bateaux
-    chapeau chapeaux jardin jardins château châteaux maison maisons voiture voitures fleur fleurs table tables porte portes
+    chèvre chèvres poule poules grenouille grenouilles livre livres bateau bateaux chapeau
+    chapeaux jardin jardins château châteaux maison maisons voiture voitures fleur fleurs table
+    tables porte portes
     petit petite petits petites grand grande grands grandes joli jolie jolis jolies
     vieux vieille vieilles nouveau nouvelle nouveaux nouvelles beau belle beaux belles
     noir noire noirs noires blanc blanche blancs blanches rouge rouges vert verte verts vertes
