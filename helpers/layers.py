@@ -212,6 +212,18 @@ class MultiHeadAttention(nn.Module):
 
 
 @contextmanager
+def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
+    """Within this, a model is in train or eval mode; then each part is in its own mode again."""
+    modes = {part: part.training for part in model.modules()}
+    model.train(training)
+    try:
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
+
+
+@contextmanager
 def unwatched(model: nn.Module) -> Iterator[None]:
     """Within this, the attentions of a model keep nothing for `weights`, which spares memory."""
     attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
@@ -757,15 +769,8 @@ class Continuation:
 
 @contextmanager
 def _writing(model: nn.Module) -> Iterator[None]:
-    """Without dropout, gradients and kept weights; every part is then put back in its mode."""
-    modes = {part: part.training for part in model.modules()}
-    model.eval()
-    try:
-        with torch.no_grad(), unwatched(model):
-            yield
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
+    with in_mode(model, training=False), torch.no_grad(), unwatched(model):
+        yield
 
 
 def _places(past: int, seen: Tensor, padding: Tensor | None) -> Tensor:

@@ -610,7 +610,7 @@ GPT2_LAYER = {
 def _bert_places(num_layers: int) -> Iterator[Place]:
     for theirs, ours in BERT_START.items():
         yield Place(f"embeddings.{theirs}", (ours,))
-    for n, kind in product(range(num_layers), ("weight", "bias")):
+    for n, kind in product(range(num_layers), KINDS):
         for theirs, ours in BERT_LAYER.items():
             yield Place(
                 f"encoder.layer.{n}.{theirs}.{kind}", (f"encoder.layers.{n}.{ours}.{kind}",)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers.layers import Transformer, unwatched
+from helpers.layers import Transformer, in_mode, unwatched
 from helpers.training import checkpoints
 from helpers.training.batches import Examples
 from helpers.training.progress import progress
@@ -60,19 +60,8 @@ def evaluate(model: nn.Module, batches: Batches) -> float:
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Within this: no dropout and no gradients; then each part of the model is as it was."""
-    with _in_mode(model, training=False), torch.no_grad():
+    with in_mode(model, training=False), torch.no_grad():
         yield
-
-
-@contextmanager
-def _in_mode(model: nn.Module, training: bool) -> Iterator[None]:
-    modes = {part: part.training for part in model.modules()}
-    model.train(training)
-    try:
-        yield
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
 
 
 class History(NamedTuple):
@@ -116,7 +105,7 @@ def fit(
     settings = {"steps": steps, "batch_size": batch_size, "peak": peak, "warm_up": warm_up}
     settings |= {"label_smoothing": label_smoothing}
     _check(settings | {"every": every}, len(data.source))
-    with _own_randomness(generator), _in_mode(model, training=True), unwatched(model):
+    with _own_randomness(generator), in_mode(model, training=True), unwatched(model):
         run = _Run(model, data, generator, settings)
         if folder is not None and (state := checkpoints.newest(Path(folder))) is not None:
             run.restore(state, folder)
