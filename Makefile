@@ -1,4 +1,5 @@
 # Two commands matter: `make lab` opens the course, `make test` proves it.
+# `make check` is its quick part, for while you write; `make test-all` leaves nothing out.
 # `make` alone lists the rest. Works with GNU make on Linux, macOS and Windows (Git Bash).
 
 ifeq ($(OS),Windows_NT)
@@ -10,21 +11,26 @@ BIN := .venv/bin
 endif
 
 READY := .venv/installed
-# One notebook or test file at a time per worker; the saved outputs are compared (nbval).
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A worker per core, each with one notebook or test file at a time. Eight at most: each loads PyTorch,
+# and so does its notebook's kernel, and more would wait for the longest file anyway.
+PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --durations 10
+# Every cell is executed, and compared with its saved outputs.
 NBVAL := --nbval --nbval-current-env
+STYLE := $(BIN)/python -m ruff check && $(BIN)/python -m ruff format --check
 
 # Sums in the same order on every machine, and two workers that don't get in each other's way.
 export OMP_NUM_THREADS := 1
 # UTF-8 on Windows too.
 export PYTHONUTF8 := 1
+# Compiled once, not at every start: that is half of the tests' time where containers forbid it.
+unexport PYTHONDONTWRITEBYTECODE
 
 # What runs the notebooks to compare or save them must not depend on the answers that a learner
 # keeps in notebooks/my_transformer.py, nor write there.
-test test-notebooks notebooks: export MY_TRANSFORMER := off
+check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-notebooks notebooks site bench bench-widgets format links fresh grade mutants ablations clean
+.PHONY: help lab check test test-all test-notebooks notebooks site bench bench-widgets format links fresh grade mutants ablations clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -39,9 +45,16 @@ lab: $(READY) ## open JupyterLab on notebook 00 (options for it: LAB="--no-brows
 	@$(BIN)/python -m jupyter trust --log-level=ERROR notebooks/[0-9][0-9]_*.ipynb >/dev/null
 	$(BIN)/python -m jupyter lab notebooks/00_predict_the_next_word.ipynb --ServerApp.ip=127.0.0.1 $(LAB)
 
-test: $(READY) ## style, tests, and every cell of every notebook executed and compared
-	$(BIN)/python -m ruff check
-	$(BIN)/python -m ruff format --check
+check: $(READY) ## style and the quick tests, in seconds
+	$(STYLE)
+	$(PYTEST) -m "not slow and not long" tests
+
+test: $(READY) ## style, tests, and every cell of every notebook executed and compared, in minutes
+	$(STYLE)
+	$(PYTEST) $(NBVAL) -m "not long" tests notebooks
+
+test-all: $(READY) ## the same and what takes long: a browser, hundreds of answers, hostile classes
+	$(STYLE)
 	$(PYTEST) $(NBVAL) tests notebooks
 
 test-notebooks: $(READY) ## the notebooks alone

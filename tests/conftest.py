@@ -2,7 +2,7 @@
 
 import importlib.util
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -15,19 +15,21 @@ settings.register_profile("course", deadline=None, derandomize=True)
 settings.load_profile("course")
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW = (
-    "test_colab.py",
-    "test_layers.py",
-    "test_pretrained.py",
-    "test_training_ablations.py",
-    "test_training_checkpoints.py",
-)
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Begin with the slowest files and the longest notebooks: two workers end together."""
+    """Begin with the files that take longest, and of the notebooks with the one of most cells."""
+    marks = defaultdict(set)
+    for item in items:
+        marks[item.path] |= {mark.name for mark in item.iter_markers()}
     cells = Counter(item.path for item in items if item.path.suffix == ".ipynb")
-    items.sort(key=lambda item: (item.path.name not in SLOW, -cells[item.path]))
+    items.sort(
+        key=lambda item: (
+            "long" not in marks[item.path],
+            "slow" not in marks[item.path],
+            -cells[item.path],
+        )
+    )
 
 
 @pytest.fixture(scope="session")

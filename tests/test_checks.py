@@ -66,6 +66,7 @@ def test_the_reference_is_right(name):
     assert verdict.message.startswith("Right on ") and verdict.mistake is None
 
 
+@pytest.mark.slow
 @each
 def test_every_mistake_is_wrong_and_has_its_own_name(name):
     known = find(name)
@@ -75,6 +76,7 @@ def test_every_mistake_is_wrong_and_has_its_own_name(name):
         assert mistake.message in verdict.message and verdict.evidence is not None
 
 
+@pytest.mark.slow
 @each
 def test_a_mistake_graded_away_from_the_notebook(name):
     known = find(name)
@@ -83,6 +85,7 @@ def test_a_mistake_graded_away_from_the_notebook(name):
     assert (verdict.status, verdict.mistake) == (WRONG, mistake.id), verdict.message
 
 
+@pytest.mark.slow
 @each
 def test_mistakes_are_told_apart(name):
     known = find(name)
@@ -369,6 +372,7 @@ def descendants():
     return found
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: answer.__name__)
 def test_a_hostile_answer_is_wrong_within_5_seconds_and_leaves_nothing(answer):
@@ -601,6 +605,7 @@ ODD = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["softmax", "project_qkv", "score_deviation", "greedy_decode"])
 def test_odd_results_are_wrong_and_have_words(name):
     for odd in ODD:

@@ -159,6 +159,7 @@ layer(x).square().mean().backward()
 """
 
 
+@pytest.mark.slow
 def test_after_the_notebook_has_trained():
     run = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=120)
     assert run.stdout.split() == ["right", find("train").mistakes[0].id], run.stderr
@@ -213,12 +214,14 @@ def within_five_seconds(answer, words):
     assert threading.active_count() <= threads
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: answer.__name__)
 def test_hostile_training_ends_within_5_seconds(answer):
     within_five_seconds(answer, HOSTILE[answer])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [never_ends, trains_for_ever, leaves])
 def test_hostile_training_ends_beside_a_gpu_too(answer, monkeypatch):
     monkeypatch.setattr(observe, "has_accelerator", lambda: True)

@@ -15,11 +15,13 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from browser.gallery import GALLERY, SETUP, TOKENS
 
+pytestmark = pytest.mark.long
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ["torch", "matplotlib", "anywidget<0.10", "ipywidgets<8", "ipykernel", "nbclient", "pip",
            "tqdm"]  # fmt: skip
-LESSONS = ["00_predict_the_next_word", "08_multi_head"]
+LESSON = ROOT / "notebooks" / "08_multi_head.ipynb"
 REPORT = """\
 import importlib.metadata, json, pathlib
 import helpers
@@ -120,22 +122,21 @@ def versions(python: Path) -> dict[str, str]:
     return listed
 
 
-def execute_alone(name: str, folder: Path, python: Path, environment) -> list:
-    """Run one notebook, with the report behind it, in an empty folder; its cells."""
-    notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4)
-    notebook.cells.append(nbformat.v4.new_code_cell(REPORT))
-    nbformat.write(notebook, folder / f"{name}.ipynb")
-    execute = [python.with_name("jupyter-execute"), "--inplace", folder / f"{name}.ipynb"]
+def execute_alone(folder: Path, python: Path, environment) -> list:
+    """Run the lesson alone in a folder, then every widget and the report; the cells."""
+    path = folder / LESSON.name
+    notebook = nbformat.read(LESSON, as_version=4)
+    widgets = "\n".join([TOKENS, SETUP, f"shown = [{', '.join(GALLERY.values())}]"])
+    notebook.cells += map(nbformat.v4.new_code_cell, [widgets, REPORT])
+    nbformat.write(notebook, path)
+    execute = [python.with_name("jupyter-execute"), "--inplace", path]
     call(*execute, cwd=folder, env=environment)
-    return nbformat.read(folder / f"{name}.ipynb", as_version=4).cells
+    return nbformat.read(path, as_version=4).cells
 
 
-@pytest.mark.parametrize("name", LESSONS)
-def test_notebook_alone_installs_the_helpers_and_nothing_else(
-    name, tmp_path, python, colab, repository
-):
+def test_notebook_alone_installs_the_helpers_and_nothing_else(tmp_path, python, colab, repository):
     before = versions(python)
-    cells = execute_alone(name, tmp_path, python, colab)
+    cells = execute_alone(tmp_path, python, colab)
     report = json.loads(cells[-1].outputs[-1].text)
     assert Path(report["helpers"]).is_relative_to(python.parents[1].resolve())
     assert report["source"]["url"] == colab["GIT_CONFIG_VALUE_0"]

@@ -9,6 +9,7 @@ from helpers import attention, blocks
 from helpers.checks import influence
 from helpers.checks.exercises import exercises
 from helpers.checks.judge import grade
+from helpers.checks.observe import observe
 
 
 def no_projections(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):
@@ -82,7 +83,8 @@ def test_each_token_must_read_the_others():
 
 
 @pytest.mark.parametrize("name", exercises())
-def test_the_reference_depends_on_what_it_must(name):
+def test_the_reference_depends_on_what_it_must(name, monkeypatch):
+    monkeypatch.setattr(influence, "observe_apart", lambda *call: list(observe(*call)))
     known = exercises()[name]
     if "numpy" in known.backends:
         for probe in known.probes:

@@ -8,6 +8,7 @@ from learners import answers, load
 
 from helpers.checks import grade
 
+pytestmark = pytest.mark.long
 ANSWERS = answers()
 NAMED = 0.9  # the share of wrong answers whose mistake a hint names
 

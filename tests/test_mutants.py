@@ -18,12 +18,14 @@ def mutants(tool):
     return [m for known in tool.exercises().values() for m in tool.mutants_of(known)]
 
 
+@pytest.mark.long
 def test_there_are_enough_and_each_changes_something(mutants):
     assert len(mutants) >= 300
     assert len({(m.exercise, m.source) for m in mutants}) == len(mutants)
     assert all(m.before != m.after for m in mutants)
 
 
+@pytest.mark.long
 def test_a_sample_is_caught_or_explained(tool, mutants):
     known, sample = tool.explained(), mutants[::EVERY]
     assert len(sample) >= 100
@@ -31,6 +33,7 @@ def test_a_sample_is_caught_or_explained(tool, mutants):
     assert [m.key for m in alive] == []
 
 
+@pytest.mark.long
 def test_explanations_belong_to_mutants_and_have_a_reason(tool, mutants):
     keys = {key for m in mutants for key in (m.key, ("*", *m.key[1:]))}
     for key, reason in tool.explained().items():

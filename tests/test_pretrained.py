@@ -108,6 +108,7 @@ def test_ids_equal_those_of_transformers(minilm):
     assert torch.equal(is_real, expected["attention_mask"].bool())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(5))
 def test_hidden_states_and_weights_equal_those_of_transformers(minilm, reference, start):
     sentences = SENTENCES[start::5]  # ten of very different lengths in one batch
@@ -233,6 +234,7 @@ def test_loading_draws_no_random_numbers():
     assert torch.equal(torch.get_rng_state(), state)
 
 
+@pytest.mark.slow
 def test_the_folder_of_minilm_is_found_without_importing_its_package():
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(os.listdir(MINILM))
     code = "import sys; from helpers.pretrained import minilm_folder; print(minilm_folder()); "
@@ -259,6 +261,7 @@ def test_import_without_the_extra_says_what_to_install(missing, monkeypatch):
     assert caught.value.name.partition(".")[0] == missing
 
 
+@pytest.mark.slow
 def test_nothing_slow_is_imported():
     code = """import sys; from helpers.pretrained import load_minilm
 load_minilm().encode(["a"])
@@ -891,6 +894,7 @@ def hub(bert, tmp_path_factory):
     server.server_close()
 
 
+@pytest.mark.slow
 def test_gpt2_is_downloaded_once_and_checked(hub, tmp_path):
     folder = hub.RequestHandlerClass.folder
     right = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
@@ -909,6 +913,7 @@ def test_gpt2_is_downloaded_once_and_checked(hub, tmp_path):
         assert learner.download(right) == size  # from the cache
 
 
+@pytest.mark.slow
 def test_without_network_gpt2_says_so_quickly(tmp_path):
     with Learner(tmp_path, 9) as learner:  # a port where nobody answers
         said = learner.download("0" * 64)

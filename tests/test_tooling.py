@@ -299,6 +299,7 @@ def command(tool, capsys, monkeypatch, *arguments):
     return status, "".join(capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_script_to_notebook_and_back(tool, folder, capsys, monkeypatch):
     script = folder / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
@@ -319,6 +320,7 @@ print(time.perf_counter_ns())
 """
 
 
+@pytest.mark.slow
 def test_uncompared_cell_keeps_its_output_until_it_changes(tool, folder, capsys, monkeypatch):
     script, path = folder / "script.py", folder / "98_trial.ipynb"
     kept = []
@@ -354,6 +356,7 @@ Touch()
 """
 
 
+@pytest.mark.slow
 def test_saved_widgets_are_the_same_at_every_run(tool, folder, capsys, monkeypatch):
     """Also that of a cell which keeps its output."""
     script, path = folder / "script.py", folder / "98_trial.ipynb"
@@ -369,6 +372,7 @@ def test_saved_widgets_are_the_same_at_every_run(tool, folder, capsys, monkeypat
     assert buffers == {"data.a.bytes": "AP8=", "data.list.1": "eHl6", "raw": "YWJj"}
 
 
+@pytest.mark.slow
 def test_failing_cell_is_named_and_leaves_the_file(tool, folder, capsys, monkeypatch):
     path = folder / "97_trial.ipynb"
     text = tool.canonical(nbformat.from_dict(messy() | {"cells": [cell("code", "1 / 0", "bad")]}))

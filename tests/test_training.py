@@ -240,6 +240,7 @@ def trained(both):
     return model, vocabs, history
 
 
+@pytest.mark.slow
 def test_translates_sentences_that_it_never_saw(both, trained):
     """And the first line of the ablation table is that of this training."""
     model, vocabs, history = trained
@@ -250,6 +251,7 @@ def test_translates_sentences_that_it_never_saw(both, trained):
     assert mean_loss(model, both[1], *vocabs) == pytest.approx(stored.loss, abs=0.005)
 
 
+@pytest.mark.slow
 def test_the_answer_depends_on_the_question(both, trained):
     """Controls: other sentences' translations and an untrained model get nothing right."""
     model, vocabs, _ = trained
@@ -258,6 +260,7 @@ def test_the_answer_depends_on_the_question(both, trained):
     assert exact_match(translator(*vocabs), both[1][:100], *vocabs) == 0
 
 
+@pytest.mark.slow
 def test_cross_attention_crosses_where_the_languages_do(both, trained):
     """The heaviest English word of each French word, over 200 held-out sentences."""
     model, vocabs, _ = trained
@@ -276,6 +279,7 @@ def test_cross_attention_crosses_where_the_languages_do(both, trained):
     assert all(len(found) > 200 and np.mean(found) >= 0.95 for found in hits.values()), hits
 
 
+@pytest.mark.slow
 def test_alignment_is_what_the_heads_looked_at(both, trained):
     model, vocabs, _ = trained
     pair = both[1][0]
@@ -286,6 +290,7 @@ def test_alignment_is_what_the_heads_looked_at(both, trained):
     np.testing.assert_allclose(weights, heads[0].mean(dim=0).numpy())
 
 
+@pytest.mark.slow
 def test_batches_and_padding_do_not_change_a_translation(both, trained, monkeypatch):
     model, vocabs, _ = trained
     sentences = [pair.english for pair in both[1][:40]]

@@ -145,6 +145,7 @@ def test_what_the_table_says():
     assert (column("no causal mask", "exact_match") < 0.01).all()
 
 
+@pytest.mark.slow
 def test_one_line_can_be_made_again(both):
     """Other processors round otherwise, and training amplifies that: hence the limits."""
     stored = next(r for r in read_table() if (r.name, r.seed) == ("no causal mask", 1))

@@ -316,6 +316,7 @@ def parent():
         process.stdin.close()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 def test_killed_at_random_moments_no_checkpoint_is_lost(parent, tmp_path):
     """With a checkpoint after every step, so that many kills fall into the writing of one.
