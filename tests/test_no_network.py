@@ -16,7 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = [*sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")), ROOT / "README.md"]
 LOADING = ("src", "srcset", "poster", "data", "background")
 # In a widget's program or style: what it would import, load or ask for.
-ASKS = re.compile(r"""(?:from|import|import\(|url\(|fetch\(|@import)\s*["']?(?:https?:)?//[^"')]+""")
+ASKS = re.compile(
+    r"""(?:from|import|import\(|url\(|fetch\(|@import)\s*["']?(?:https?:)?//[^"')]+"""
+)
 
 
 class Loads(HTMLParser):

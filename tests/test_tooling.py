@@ -446,7 +446,9 @@ def test_new_address_reaches_every_place(links, tmp_path):
 
 def test_link_to_colab_loses_its_picture(links, tmp_path):
     """Also one that somebody pastes from Colab."""
-    link = "(https://colab.research.google.com/github/old/place/blob/main/notebooks/05_softmax.ipynb)"
+    link = (
+        "(https://colab.research.google.com/github/old/place/blob/main/notebooks/05_softmax.ipynb)"
+    )
     make_repository(tmp_path, f"[![Open In Colab](https://a.example/badge.svg)]{link}\n")
     links.stamp(tmp_path)
     for path in links.files(tmp_path):
