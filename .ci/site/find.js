@@ -1,8 +1,7 @@
 // Searches all pages, without a server: search.js beside them holds what they say.
 const form = document.querySelector("[role=search]");
 const field = form.querySelector("input");
-const box = form.querySelector(".found");
-const [told, list] = box.children;
+const [told, list] = form.querySelector(".found").children;
 const MOST = 40;
 form.hidden = false;
 
@@ -61,8 +60,8 @@ function item({ href, title, heading, line, isCode }, words) {
   return element("li", link);
 }
 
+// The box is seen as long as it says something.
 function show(text, items = []) {
-  box.hidden = !text;
   told.textContent = text;
   list.replaceChildren(...items);
 }
@@ -99,7 +98,7 @@ const keys = {
   Escape: () => (document.activeElement === field ? leave() : field.focus()),
 };
 form.addEventListener("keydown", (event) => {
-  if (!keys[event.key] || box.hidden) return;
+  if (!keys[event.key] || !told.textContent) return;
   event.preventDefault();
   keys[event.key]();
 });
@@ -111,7 +110,7 @@ form.addEventListener("input", search);
 field.addEventListener("focus", search);
 list.addEventListener("click", leave);
 form.addEventListener("focusout", ({ relatedTarget }) => {
-  if (!form.contains(relatedTarget)) box.hidden = true;
+  if (!form.contains(relatedTarget)) show("");
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
