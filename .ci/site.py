@@ -270,12 +270,15 @@ def contents(here: str, titles: dict[str, str], rooms: dict[str, str]) -> str:
 
 
 def policy(programs: list[str]) -> str:
-    """What the page may load: nothing of the network, and no script but its own and search.js."""
+    """What the page may load: nothing of the network, and no script but its own and search.js.
+
+    Firefox does not take a file beside the page for 'self', so that is named, too.
+    """
     digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in programs]
     scripts = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
     return (
         "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
-        f"script-src 'self' blob: {scripts}"
+        f"script-src 'self' file: blob: {scripts}"
     )
 
 

@@ -98,7 +98,10 @@ def test_page_needs_nothing_from_outside(page):
     _, *programs = page.raw["script"]
     digests = [base64.b64encode(hashlib.sha256(p.encode()).digest()).decode() for p in programs]
     allowed = [f"'sha256-{digest}'" for digest in digests]
-    assert policy.endswith(f"; script-src 'self' blob: {' '.join(allowed)}") and len(allowed) == 3
+    assert (
+        policy.endswith(f"; script-src 'self' file: blob: {' '.join(allowed)}")
+        and len(allowed) == 3
+    )
 
 
 def test_pictures_have_words(page):
