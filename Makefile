@@ -76,7 +76,7 @@ format: $(READY) ## fix and format code and notebooks
 	$(BIN)/python -m ruff check --fix
 	$(BIN)/python -m ruff format
 
-links: $(READY) ## write the repository's address into badges and setup cells (new: REPO=owner/name)
+links: $(READY) ## write the repository's address into links and setup cells (new: REPO=owner/name)
 	$(BIN)/python .ci/links.py $(REPO)
 
 fresh: ## start the exercises again: put notebooks/my_transformer.py aside

@@ -1,4 +1,4 @@
-"""Stamp the repository's address into badges, setup cells and the README.
+"""Stamp the repository's address into the links to Colab, setup cells and the README.
 
 python .ci/links.py               from [project.urls] of pyproject.toml
 python .ci/links.py owner/name    write it there first
@@ -23,7 +23,9 @@ BEFORE = "|".join(
     )
 )
 PLACE = re.compile(rf"({BEFORE}){REPO}(?=\.git\b|[^\w.-]|$)", re.MULTILINE)
-OWN_BADGE = re.compile(r"(colab\.research\.google\.com/github/[^)\s]+/notebooks/)[\w.-]+\.ipynb")
+# The link needs no picture: Colab's own lies in the network, and without one it is a hole.
+PICTURE = re.compile(r"\[!\[Open [iI]n Colab\]\([^)\s]*\)\](?=\()")
+OWN_LINK = re.compile(r"(colab\.research\.google\.com/github/[^)\s]+/notebooks/)[\w.-]+\.ipynb")
 URL = re.compile(rf'^(Repository = "https://github\.com/){REPO}(")$', re.MULTILINE)
 
 
@@ -34,10 +36,10 @@ def repository(root: Path = ROOT) -> str:
 
 
 def stamped(path: Path, text: str, repo: str) -> str:
-    """The text of a file with the address in place; a notebook's badge opens that notebook."""
-    text = PLACE.sub(rf"\g<1>{repo}", text)
+    """The text of a file with the address in place; a notebook's link opens that notebook."""
+    text = PICTURE.sub("[Open in Colab]", PLACE.sub(rf"\g<1>{repo}", text))
     if path.suffix == ".ipynb":
-        text = OWN_BADGE.sub(rf"\g<1>{path.name}", text)
+        text = OWN_LINK.sub(rf"\g<1>{path.name}", text)
     return text
 
 

@@ -1,9 +1,10 @@
 """Turn the saved notebooks into pages that need no server, no network and no kernel.
 
-    python .ci/site.py    write site/index.html and one site/NN_name.html per notebook
+    python .ci/site.py    write site/index.html, one site/NN_name.html per notebook, site/search.js
 
-Each page is one file. Formulas are MathML, pictures lie inside, and site/host.js beside this
-file brings the widgets to life from their saved state.
+Each page is one file. Formulas are MathML, pictures lie inside. Of the folder site/ beside this
+file, host.js brings the widgets to life from their saved state, contents.js marks where one reads,
+and find.js searches all pages by what search.js tells of them.
 """
 
 import base64
@@ -12,6 +13,7 @@ import html
 import json
 import re
 import tomllib
+import unicodedata
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
@@ -28,6 +30,15 @@ NOTEBOOKS = ROOT / "notebooks"
 PARTS = Path(__file__).with_suffix("")  # the folder with the pages' style and script
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
+PROGRAMS = ("contents.js", "find.js", "host.js")
+COLAB = "https://colab.research.google.com/"
+# Notebooks speak to somebody who runs them; under this heading a page says how one does.
+TO_RUN = (
+    "your-turn",
+    '<p class="aside">A page runs no code. To write these functions and have them checked, '
+    '<a href="{colab}">open the notebook in Colab</a>, or '
+    '<a href="index.html#start">start it on your own machine</a>.</p>\n',
+)
 
 # ---------------------------------------------------------------- formulas
 
@@ -128,7 +139,7 @@ class Page(mistune.HTMLRenderer):
 
     def __init__(self):
         super().__init__(escape=False)
-        self.ids, self.rooms = Counter(), {}
+        self.ids, self.rooms, self.colab = Counter(), {}, ""
 
     def heading(self, text: str, level: int, **attributes) -> str:
         """A heading with an id; a second one of the same words is numbered."""
@@ -138,10 +149,14 @@ class Page(mistune.HTMLRenderer):
             name += f"-{self.ids[name] - 1}"
         if level == 2:
             self.rooms[name] = text
-        return f'<h{level} id="{name}">{text}</h{level}>\n'
+        note = TO_RUN[1].format(colab=self.colab) if self.colab and name == TO_RUN[0] else ""
+        return f'<h{level} id="{name}">{text}</h{level}>\n{note}'
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
-        """A link that works on the site."""
+        """A link that works on the site; the one to Colab is remembered, and a button."""
+        if url.startswith(COLAB):
+            self.colab = html.escape(url)
+            return f'<a class="button" href="{self.colab}">{text}</a>'
         return super().link(text, link(url), title)
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
@@ -182,8 +197,10 @@ def output_html(output, models: dict) -> str:
         shown = picture(data["image/png"].strip(), told.get("alt", ""), told.get("width"))
     if (model := data.get(VIEW, {}).get("model_id")) in models:
         return f'<figure data-model="{html.escape(model)}">{shown}</figure>'
+    if shown or "text/html" in data:
+        return shown or f'<div class="made">{data["text/html"]}</div>'
     text = output.get("text", data.get("text/plain", "")).rstrip("\n")
-    return shown or data.get("text/html") or f'<pre class="printed">{html.escape(text)}</pre>'
+    return f'<pre class="printed">{html.escape(text)}</pre>'
 
 
 def fold(summary: str, body: str) -> str:
@@ -194,7 +211,7 @@ def fold(summary: str, body: str) -> str:
 def cell_html(cell, page: Page, models: dict) -> str:
     """One cell with its outputs."""
     if cell.cell_type != "code":
-        return f'<div class="text">\n{page.read(cell.source)}</div>'
+        return f'<div class="text" id="cell-{cell.id}">\n{page.read(cell.source)}</div>'
     code = highlight(cell.source, get_lexer_by_name("ipython3"), HtmlFormatter(nowrap=True))
     source = f'<pre class="code"><code>{code.rstrip()}</code></pre>'
     outputs = "\n".join(output_html(output, models) for output in cell.outputs)
@@ -203,39 +220,11 @@ def cell_html(cell, page: Page, models: dict) -> str:
         fold("The question's code", source) if folded.get("source_hidden") else source,
         fold("The answer", outputs) if folded.get("outputs_hidden") else outputs,
     ]
-    return "\n".join([f'<div class="cell" data-cell="{cell.id}">', *parts, "</div>"])
+    place = f'<div class="cell" id="cell-{cell.id}" data-cell="{cell.id}">'
+    return "\n".join([place, *parts, "</div>"])
 
 
-# ---------------------------------------------------------------- pages
-
-
-def frame(title: str, about: str, body: str, models: dict) -> str:
-    """A whole page. Its policy forbids the network, and every script that is not its own."""
-    style, host = ((PARTS / name).read_text(encoding="utf-8") for name in ("page.css", "host.js"))
-    digest = base64.b64encode(hashlib.sha256(host.encode()).digest()).decode()
-    policy = (
-        "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}' blob:"
-    )
-    state = json.dumps(models, ensure_ascii=False).replace("<", "\\u003c")
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="description" content="{html.escape(about)}">
-<title>{html.escape(title)}</title>
-<style>
-{style}</style>
-</head>
-<body>
-{body}
-<script type="application/json" id="widgets">{state}</script>
-<script type="module">{host}</script>
-</body>
-</html>
-"""
+# ---------------------------------------------------------------- what every page has
 
 
 def read(path: Path):
@@ -254,38 +243,113 @@ def lessons(folder: Path = NOTEBOOKS) -> list[Path]:
     return sorted(folder.glob("[0-9][0-9]_*.ipynb"))
 
 
-def ways(path: Path) -> str:
-    """Links to the notebook before, to all, and to the next one."""
-    paths = sorted({*lessons(path.parent), path})
-    here = paths.index(path)
-    titles = {p: html.escape(introduction(read(p))[0]) for p in paths[max(here - 1, 0) : here + 2]}
-    links = [f'<a href="{p.stem}.html">← {titles[p]}</a>' for p in paths[:here][-1:]]
-    links += ['<a href="index.html">All notebooks</a>']
-    links += [f'<a href="{p.stem}.html">{titles[p]} →</a>' for p in paths[here + 1 :][:1]]
+def readme() -> list[str]:
+    """The README in three: its title, what stands before the sections, and the sections."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"^## The notebooks\n.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
+    title, rest = text.removeprefix("# ").split("\n", maxsplit=1)
+    return [title, *re.split(r"^(?=## )", rest, maxsplit=1, flags=re.MULTILINE)]
+
+
+def course(folder: Path = NOTEBOOKS) -> dict[str, str]:
+    """All pages in their order, {file: title}."""
+    titles = {f"{path.stem}.html": introduction(read(path))[0] for path in lessons(folder)}
+    return {"index.html": readme()[0], **titles}
+
+
+def contents(here: str, titles: dict[str, str], rooms: dict[str, str]) -> str:
+    """The list of all pages, and of the rooms of this one."""
+    inside = "".join(f'<li><a href="#{name}">{text}</a></li>\n' for name, text in rooms.items())
+    items = [
+        f'<li><a href="{name}">{html.escape(title)}</a></li>' for name, title in titles.items()
+    ]
+    place = list(titles).index(here)
+    items[place] = items[place].replace('">', '" aria-current="page">', 1)
+    items[place] = items[place].replace("</li>", f"\n<ol>\n{inside}</ol></li>")
+    return "\n".join(items)
+
+
+def policy(programs: list[str]) -> str:
+    """What the page may load: nothing of the network, and no script but its own and search.js.
+
+    Firefox does not take a file beside the page for 'self', so that is named, too.
+    """
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in programs]
+    scripts = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
+    return (
+        "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
+        f"script-src 'self' file: blob: {scripts}"
+    )
+
+
+def part(name: str) -> str:
+    """A file of the folder beside this one."""
+    return (PARTS / name).read_text(encoding="utf-8")
+
+
+def frame(
+    here: str, titles: dict[str, str], about: str, page: Page, body: str, models: dict
+) -> str:
+    """A whole page."""
+    programs = [part(name) for name in PROGRAMS]
+    state = json.dumps(models, ensure_ascii=False).replace("<", "\\u003c")
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy(programs)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="description" content="{html.escape(about)}">
+<title>{html.escape(titles[here])}</title>
+<style>
+{part("page.css")}</style>
+</head>
+<body>
+<a class="skip" href="#main">To the text</a>
+<header>
+<button type="button" popovertarget="contents">Contents</button>
+{part("find.html")}</header>
+<nav id="contents" popover aria-label="Contents">
+<ol>
+{contents(here, titles, page.rooms)}
+</ol>
+</nav>
+{body}
+<script type="application/json" id="widgets">{state}</script>
+{"".join(f'<script type="module">{text}</script>' for text in programs)}
+</body>
+</html>
+"""
+
+
+# ---------------------------------------------------------------- pages
+
+
+def ways(here: str, titles: dict[str, str]) -> str:
+    """Links to the page before and to the next one."""
+    pages = [(name, html.escape(title)) for name, title in titles.items()]
+    place = list(titles).index(here)
+    links = [f'<a href="{name}" rel="prev">← {title}</a>' for name, title in pages[:place][-1:]]
+    links += [
+        f'<a href="{name}" rel="next">{title} →</a>' for name, title in pages[place + 1 :][:1]
+    ]
     return "\n".join(links)
 
 
 def notebook_page(path: Path) -> str:
     """The page of one saved notebook."""
-    notebook = read(path)
+    notebook, here, titles = read(path), f"{path.stem}.html", course(path.parent)
     saved = notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
     models = {name: model for name, model in saved.items() if "_esm" in model["state"]}
-    page, (title, promise, *_) = Page(), introduction(notebook)
+    page = Page()
     cells = "\n".join(cell_html(cell, page, models) for cell in notebook.cells)
-    rooms = "\n".join(f'<li><a href="#{name}">{text}</a></li>' for name, text in page.rooms.items())
-    body = f"""<header class="ways">
-{ways(path)}
-</header>
-<nav class="rooms" aria-label="Rooms"><ul>
-{rooms}
-</ul></nav>
-<main>
+    body = f"""<main id="main">
 {cells}
 </main>
 <footer class="ways">
-{ways(path)}
+{ways(here, titles)}
 </footer>"""
-    return frame(title, promise, body, models)
+    return frame(here, titles, introduction(notebook)[1], page, body, models)
 
 
 def entry(path: Path, page: Page) -> str:
@@ -297,34 +361,115 @@ def entry(path: Path, page: Page) -> str:
     return f'<li><a href="{path.stem}.html">{name}</a>\n{page.read(promise)}{time}</li>'
 
 
+ORDER = """## The notebooks
+
+Each page is a notebook as it ran, and its widgets work here. To run its code and do its exercises,
+open it in Colab by the link at its top, or [start](#start) on your own machine. Begin with 00: each
+notebook adds to the map above.
+"""
+
+
 def index_page(folder: Path = NOTEBOOKS) -> str:
     """The README, with a list of the notebooks and their promises instead of its table."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    readme = re.sub(r"^## The notebooks\n.*?(?=^## )", "", readme, flags=re.MULTILINE | re.DOTALL)
-    first, rest = re.split(r"^(?=## )", readme, maxsplit=1, flags=re.MULTILINE)
-    title, about = (part.strip() for part in first.split("\n\n")[:2])
+    title, first, rest = readme()
     page = Page()
-    top, rest = page.read(first), page.read(rest)
+    top, list_of_all, more = (page.read(text) for text in (f"# {title}\n{first}", ORDER, rest))
     entries = "\n".join(entry(path, page) for path in lessons(folder))
-    body = f"""<main class="text">
+    body = f"""<main id="main" class="text">
 {top}
-<h2 id="the-notebooks">The notebooks</h2>
+{list_of_all}
 <ol class="course">
 {entries}
 </ol>
-{rest}
+{more}
 </main>"""
-    return frame(title.removeprefix("# "), " ".join(about.split()), body, {})
+    about = " ".join(first.split("\n\n")[0].split())
+    return frame("index.html", course(folder), about, page, body, {})
+
+
+# ---------------------------------------------------------------- what the search knows
+
+MATH = re.compile(r"<math.*?</math>", re.DOTALL)
+HEADING = re.compile(r"<h\d.*?</h\d>", re.DOTALL)
+NAME = re.compile(r"[A-Za-z_]\w{2,}")
+IMPORTS = re.compile(r"import |from |%|if .google")
+
+
+def in_line(item) -> str:
+    """A formula as one writes it in a line: √d_k, e^x."""
+    parts = [in_line(inner) for inner in item] or [item.text or ""]
+    if item.tag == "msubsup":
+        return "{}_{}^{}".format(*parts)
+    sign = {"msub": "_", "munder": "_", "msup": "^", "mover": "^", "mfrac": "/"}.get(item.tag, "")
+    return ("√" if item.tag == "msqrt" else "") + sign.join(parts)
+
+
+def sentences(markup: str) -> list[str]:
+    """What stands in a piece of a page, one sentence or line each."""
+    text = " ".join(markup.split())
+    text = MATH.sub(lambda found: html.escape(in_line(ElementTree.fromstring(found[0]))), text)
+    text = re.sub(r"<[^>]+>", "", re.sub(r"</(?:p|li|h\d|tr|pre)>", "\n", text))
+    lines = [line.strip() for line in html.unescape(text).splitlines()]
+    return [told for line in lines for told in re.split(r"(?<=[.!?]) (?=[^\Wa-z])", line) if told]
+
+
+def statements(code: str) -> list[str]:
+    """The lines of a cell that name something, but for what it imports."""
+    lines = [line.strip() for line in code.splitlines()]
+    return [line for line in lines if NAME.search(line) and not IMPORTS.match(line)]
+
+
+def told(path: Path) -> list:
+    """What a notebook says and computes, room by room: [heading, [[place, is code, text], …]]."""
+    first, *cells = read(path).cells
+    page, (title, promise, *_) = Page(), first.source.split("\n\n")
+    rooms = [
+        [sentences(page.read(title))[0], [["main", 0, "\n".join(sentences(page.read(promise)))]]]
+    ]
+    for cell in cells:
+        is_code = cell.cell_type == "code"
+        heading, text = apart("" if is_code else page.read(cell.source))
+        if heading:
+            rooms.append([heading, []])
+        lines = statements(cell.source) if is_code else sentences(text)
+        if lines and not cell.metadata.get("jupyter"):  # what is folded gives nothing away
+            rooms[-1][1].append([f"cell-{cell.id}", int(is_code), "\n".join(lines)])
+    return rooms
+
+
+def apart(markup: str) -> tuple[str, str]:
+    """The last heading in a piece of a page, and the piece without its headings."""
+    *_, heading = ["", *HEADING.findall(markup)]
+    return " ".join(sentences(heading)), HEADING.sub("", markup)
+
+
+def told_by_readme() -> list:
+    """What the first page says, in the same form."""
+    (title, *texts), page = readme(), Page()
+    pieces = re.split(r"(?=<h2 )", "".join(page.read(text) for text in texts))
+    rooms = []
+    for place, piece in zip(["main", *page.rooms], pieces, strict=True):
+        heading, text = apart(piece)
+        rooms.append([heading or title, [[place, 0, "\n".join(sentences(text))]]])
+    return rooms
+
+
+def index(folder: Path = NOTEBOOKS) -> str:
+    """The file search.js: of every page its file, its title, and what it says."""
+    rooms = [told_by_readme(), *(told(path) for path in lessons(folder))]
+    pages = [[*page, found] for page, found in zip(course(folder).items(), rooms, strict=True)]
+    text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
+    return f"window.course = {unicodedata.normalize('NFD', text)};\n"
 
 
 def build(folder: Path = NOTEBOOKS, site: Path = ROOT / "site") -> None:
-    """Write all pages, and remove those of notebooks that are gone."""
+    """Write all pages and what the search knows; remove the pages of notebooks that are gone."""
     pages = {f"{path.stem}.html": notebook_page(path) for path in lessons(folder)}
     pages["index.html"] = index_page(folder)
     site.mkdir(exist_ok=True)
     for old in {path.name for path in site.glob("*.html")} - set(pages):
         (site / old).unlink()
-    for name, text in pages.items():
+    for name, text in {**pages, "search.js": index(folder)}.items():
         (site / name).write_text(text, encoding="utf-8", newline="\n")
     print(f"{site / 'index.html'} and {len(pages) - 1} notebooks")
 

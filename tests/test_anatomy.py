@@ -62,7 +62,7 @@ def test_rooms_in_order(path):
 @every_notebook
 def test_first_cell_promises_and_says_what_is_needed(path):
     first = cells(path)[0]["source"]
-    assert "colab-badge.svg" in first
+    assert "[Open in Colab](" in first
     assert re.search(r"\*\*Reading time\*\*: \d+ minutes\. \*\*Your turn\*\*: \d+ more\.", first)
     assert "**You need**" in first
 

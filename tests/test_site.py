@@ -95,8 +95,13 @@ def test_page_needs_nothing_from_outside(page):
     assert not re.search(r"url\(|@import", style)
     (policy,) = (m["content"] for m in page.all("meta") if "http-equiv" in m)
     assert policy.startswith("default-src 'none';") and "http" not in policy
-    digest = hashlib.sha256(page.raw["script"][-1].encode()).digest()
-    assert f"script-src 'sha256-{base64.b64encode(digest).decode()}' blob:" in policy
+    _, *programs = page.raw["script"]
+    digests = [base64.b64encode(hashlib.sha256(p.encode()).digest()).decode() for p in programs]
+    allowed = [f"'sha256-{digest}'" for digest in digests]
+    assert (
+        policy.endswith(f"; script-src 'self' file: blob: {' '.join(allowed)}")
+        and len(allowed) == 3
+    )
 
 
 def test_pictures_have_words(page):
@@ -145,11 +150,52 @@ def test_index_lists_the_notebooks_with_their_promises(pages):
 
 
 def test_pages_are_chained(pages):
-    names = [f"{path.stem}.html" for path in NOTEBOOKS]
-    for i, name in enumerate(names):
-        (head,) = (k for k, (tag, _) in enumerate(pages[name].tags) if tag == "header")
-        links = [a["href"] for tag, a in pages[name].tags[head + 1 : head + 4] if tag == "a"]
-        assert links == [*names[:i][-1:], "index.html", *names[i + 1 :][:1]]
+    names = ["index.html", *(f"{path.stem}.html" for path in NOTEBOOKS)]
+    for i, name in enumerate(names[1:], 1):
+        ways = {a["rel"]: a["href"] for a in pages[name].all("a") if "rel" in a}
+        found = [ways.get("prev"), ways.get("next", "")]
+        assert found == [names[i - 1], *names[i + 1 :][:1], ""][:2]
+
+
+def test_every_page_lists_all_pages_and_marks_itself(pages):
+    names = ["index.html", *(f"{path.stem}.html" for path in NOTEBOOKS)]
+    for name, page in pages.items():
+        (start,) = (i for i, (_, a) in enumerate(page.tags) if a.get("id") == "contents")
+        (end,) = (i for i, (tag, _) in enumerate(page.tags) if tag == "main")
+        listed = [a for tag, a in page.tags[start:end] if tag == "a"]
+        assert [a["href"] for a in listed if not a["href"].startswith("#")] == names
+        assert [a["href"] for a in listed if a.get("aria-current") == "page"] == [name]
+        assert any(a["href"] in ("#your-turn", "#start") for a in listed)
+
+
+# ---------------------------------------------------------------- what web readers are told
+
+
+def test_the_link_to_colab_is_a_button_and_exercises_say_how_they_are_run(pages):
+    for path in NOTEBOOKS:
+        page = pages[f"{path.stem}.html"]
+        to_colab = [a for a in page.all("a") if "colab.research.google.com" in a["href"]]
+        assert [a.get("class") for a in to_colab] == ["button", None]
+        assert all(a["href"].endswith(f"/notebooks/{path.name}") for a in to_colab)
+        assert "A page runs no code." in page.prose
+        assert {"href": "index.html#start"} in page.all("a")
+
+
+def test_no_notebook_speaks_of_the_editor_alone():
+    """What the text says of folding and clicking holds on a page and in every editor."""
+    for path in NOTEBOOKS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            if cell.cell_type == "markdown":
+                assert not re.search(r"JupyterLab|click the dots", cell.source), cell.id
+
+
+def test_search_leads_to_places_that_are_there(site, pages):
+    known = json.loads(site.index().removeprefix("window.course = ").removesuffix(";\n"))
+    assert [file for file, *_ in known] == ["index.html", *(f"{p.stem}.html" for p in NOTEBOOKS)]
+    for file, _, rooms in known:
+        places = [place for _, cells in rooms for place, *_ in cells]
+        assert set(places) <= set(pages[file].ids()) and len(places) > 8
+        assert all(heading for heading, _ in rooms)
 
 
 # ---------------------------------------------------------------- widgets
@@ -200,7 +246,7 @@ def test_saved_widget_comes_with_its_picture_and_state(site, saved):
     page = Reader(site.notebook_page(saved))
     assert page.all("figure") == [{"data-model": "widget-b"}]
     assert [i["alt"] for i in page.all("img")] == [HOSTILE, HOSTILE]
-    state, host = page.raw["script"]
+    state, *_, host = page.raw["script"]
     assert json.loads(state) == {"widget-b": MODELS["widget-b"]}
     assert host == (ROOT / ".ci/site/host.js").read_text(encoding="utf-8")
 
@@ -211,7 +257,7 @@ def test_hostile_tokens_stay_data(site, saved):
     saved.write_text(saved.read_text("utf-8").replace("onerror", ""), encoding="utf-8")
     tags = [tag for tag, _ in Reader(page).tags]
     assert tags == [tag for tag, _ in Reader(site.notebook_page(saved)).tags]
-    assert tags.count("script") == 2 and tags.count("img") == 2
+    assert tags.count("script") == 4 and tags.count("img") == 2
     state = page[page.index('id="widgets">') + 13 :].partition("</script>")[0]
     assert "<" not in state and "alert(1)" in state
 
@@ -239,7 +285,7 @@ def test_build_writes_pages_and_removes_old_ones(site, saved, tmp_path, capsys):
     folder.mkdir()
     (folder / "97_gone.html").touch()
     site.build(saved.parent, folder)
-    assert {path.name for path in folder.iterdir()} == {"98_trial.html", "index.html"}
+    assert {path.name for path in folder.iterdir()} == {"98_trial.html", "index.html", "search.js"}
     assert (folder / "98_trial.html").read_text("utf-8") == site.notebook_page(saved)
 
 
@@ -315,7 +361,13 @@ def test_unknown_formula_is_named(site):
         site.mathml(r"a + \nonsense")
 
 
-# ---------------------------------------------------------------- verdicts of checks
+# ---------------------------------------------------------------- outputs
+
+
+def test_html_stands_in_a_box_of_its_own_instead_of_its_text(site):
+    data = {"text/html": "<table><tr><td>0.5</td></tr></table>", "text/plain": "a  0.5"}
+    shown = site.output_html({"output_type": "display_data", "data": data, "metadata": {}}, {})
+    assert shown == f'<div class="made">{data["text/html"]}</div>'
 
 
 def test_verdicts_stand_on_the_page(site, tmp_path):
@@ -335,5 +387,5 @@ def test_verdicts_stand_on_the_page(site, tmp_path):
     path.write_text(json.dumps(trial({}, outputs)), encoding="utf-8")
     page = Reader(site.notebook_page(path))
     assert page.open == [] and len(page.all("details")) == 8
-    assert not page.all("img") and len(page.all("script")) == 2
+    assert not page.all("img") and len(page.all("script")) == 4
     assert "not attempted" in page.prose and made[1].text not in page.prose

@@ -409,12 +409,11 @@ def test_every_address_is_that_of_pyproject(links):
 
 
 @each_notebook
-def test_notebook_has_badge_and_setup_cell(links, path):
+def test_notebook_has_link_and_setup_cell(links, path):
     repo = links.repository()
     first, *others = nbformat.read(path, as_version=4).cells
     address = f"https://colab.research.google.com/github/{repo}/blob/main/notebooks/{path.name}"
-    image = "https://colab.research.google.com/assets/colab-badge.svg"
-    assert f"[![Open in Colab]({image})]({address})" in first.source
+    assert f"\n\n[Open in Colab]({address})\n\n" in first.source
     setup = next(cell for cell in others if cell.cell_type == "code").source
     extra = "[pretrained]" if path.stem.startswith("14") else ""
     install = (
@@ -423,22 +422,22 @@ def test_notebook_has_badge_and_setup_cell(links, path):
     assert setup.startswith(f'import sys\n\nif "google.colab" in sys.modules:\n    {install}\n')
 
 
-def make_repository(folder: Path, badge: str) -> None:
+def make_repository(folder: Path, text: str) -> None:
     """A small project whose notebook and README carry an old address."""
     (folder / "notebooks").mkdir()
     project = '[project.urls]\nRepository = "https://github.com/old/place"\n'
     (folder / "pyproject.toml").write_text(project, encoding="utf-8")
-    (folder / "notebooks" / "05_softmax.ipynb").write_text(badge, encoding="utf-8")
-    readme = f"git clone https://github.com/old/place.git\n{badge}https://github.com/numpy/numpy\n"
+    (folder / "notebooks" / "05_softmax.ipynb").write_text(text, encoding="utf-8")
+    readme = f"git clone https://github.com/old/place.git\n{text}https://github.com/numpy/numpy\n"
     (folder / "README.md").write_text(readme, encoding="utf-8")
 
 
 def test_new_address_reaches_every_place(links, tmp_path):
-    badge = (
+    text = (
         '"(https://colab.research.google.com/github/OWNER/NAME/blob/main/notebooks/04_x.ipynb)"\n'
         '"    %pip install --quiet \\"attention-step-by-step @ git+https://github.com/old/place\\""\n'
     )
-    make_repository(tmp_path, badge)
+    make_repository(tmp_path, text)
     links.stamp(tmp_path, "some-one/new.place")
     assert links.repository(tmp_path) == "some-one/new.place"
     notebook, readme = (path.read_text(encoding="utf-8") for path in links.files(tmp_path))
@@ -447,6 +446,17 @@ def test_new_address_reaches_every_place(links, tmp_path):
     assert "clone https://github.com/some-one/new.place.git" in readme
     assert "notebooks/04_x.ipynb" in readme and "https://github.com/numpy/numpy" in readme
     assert "old/place" not in notebook + readme
+
+
+def test_link_to_colab_loses_its_picture(links, tmp_path):
+    """Also one that somebody pastes from Colab."""
+    link = (
+        "(https://colab.research.google.com/github/old/place/blob/main/notebooks/05_softmax.ipynb)"
+    )
+    make_repository(tmp_path, f"[![Open In Colab](https://a.example/badge.svg)]{link}\n")
+    links.stamp(tmp_path)
+    for path in links.files(tmp_path):
+        assert f"[Open in Colab]{link}\n" in path.read_text(encoding="utf-8")
 
 
 def test_stamping_twice_changes_nothing(links, tmp_path, capsys):

@@ -37,5 +37,5 @@ for (const figure of document.querySelectorAll("[data-model]")) {
     .then(() => figure.querySelector("img")?.remove())
     .catch((error) => { el.remove(); console.error(error); });
 }
-for (const box of document.querySelectorAll("pre, .wide, .formula"))
+for (const box of document.querySelectorAll("pre, .wide, .made, .made div, .formula"))
   if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; // scrolls with the keyboard too

@@ -69,10 +69,15 @@ def page_of(browser, tmp_path, ci):
 
 
 @pytest.fixture(scope="session")
-def axe(pytestconfig):
-    """`axe(root)`: what axe-core finds wrong in a widget, one readable string per violation."""
+def axe_source(pytestconfig) -> str:
+    """The text of axe-core."""
     try:
-        source = fetch(pytestconfig.cache.mkdir("axe-core"))
+        return fetch(pytestconfig.cache.mkdir("axe-core"))
     except Missing as missing:
         without(str(missing))
-    return lambda root: violations(root, source)
+
+
+@pytest.fixture(scope="session")
+def axe(axe_source):
+    """`axe(root)`: what axe-core finds wrong in a widget, one readable string per violation."""
+    return lambda root: violations(root, axe_source)

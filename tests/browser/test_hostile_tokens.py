@@ -97,7 +97,7 @@ def test_in_the_page(browser, tmp_path, ci, saved):
     pages.context.add_init_script(f"({RECORD})()")
     page = pages(saved)
     harmless(page, page.locator(".step").all())
-    assert page.locator("script").count() == 2
+    assert page.locator("script").count() == 4
     pages.context.close()
     assert not pages.faults
 

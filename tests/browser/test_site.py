@@ -1,0 +1,203 @@
+"""The pages of `make site` in the browser: all of them, from file://, without a network."""
+
+import pytest
+
+from browser.axe import AXE, TAGS
+from browser.harness import frames
+
+pytestmark = pytest.mark.long
+
+DRAWN = (
+    "() => [...document.querySelectorAll('[data-model]')].every((e) => e.querySelector('.step'))"
+)
+# Everything that reaches over the page's edge and does not lie in a box that scrolls.
+STICKS_OUT = """() => {
+  const edge = document.documentElement.clientWidth;
+  for (const fold of document.querySelectorAll("details")) fold.open = true;
+  const boxed = (e) => e !== document.body
+    && (getComputedStyle(e).overflowX !== "visible" || boxed(e.parentElement));
+  const over = [...document.querySelectorAll("body *")].filter((e) => {
+    const { left, right, width } = e.getBoundingClientRect();
+    return width && (right > edge + 1 || left < -1) && !boxed(e.parentElement);
+  });
+  const named = (e) => `<${e.localName}> in ${e.closest("[data-cell]")?.id}: ${e.textContent}`;
+  const { scrollWidth } = document.documentElement;
+  return [...scrollWidth > edge ? [`the page is ${scrollWidth} wide`] : [],
+    ...over.map((e) => named(e).slice(0, 120))];
+}"""
+HERE = "document.querySelector('[aria-current=location]')?.hash"  # of the room one reads
+CURRENT = "() => [...document.querySelectorAll('[aria-current]')].map((e) => e.textContent)"
+
+
+@pytest.fixture(scope="module")
+def folder(ci, tmp_path_factory):
+    """The whole site, as `make site` writes it."""
+    folder = tmp_path_factory.mktemp("site")
+    ci("site").build(site=folder)
+    return folder
+
+
+@pytest.fixture
+def visit(browser, folder):
+    """`visit("05")`: a page as a visitor sees it; no page may complain or ask the network."""
+    faults, contexts = [], []
+
+    def open_page(name: str, width: int = 1400, **options):
+        screen = {"width": width, "height": 900}
+        context = browser.new_context(viewport=screen, offline=True, **options)
+        contexts.append(context)
+        asked = ("file:", "blob:", "data:")
+        context.on("request", lambda r: r.url.startswith(asked) or faults.append(r.url))
+        context.on("weberror", lambda error: faults.append(str(error.error)))
+        context.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+        page = context.new_page()
+        page.goto(next(folder.glob(f"{name}*.html")).as_uri())
+        page.wait_for_function(DRAWN)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+def said(page) -> str:
+    """What the search says of its results."""
+    return page.locator("header [role=status]").inner_text()
+
+
+def results(page) -> list[str]:
+    """What the search has found, place and line."""
+    page.wait_for_function("() => document.querySelector('[role=status]').textContent")
+    return page.locator(".found li").all_inner_texts()
+
+
+# ---------------------------------------------------------------- what is seen
+
+
+@pytest.mark.parametrize("width", [390, 620, 1400])
+def test_nothing_sticks_out(visit, folder, width):
+    for path in sorted(folder.glob("*.html")):
+        page = visit(path.stem, width)
+        assert page.evaluate(STICKS_OUT) == [], f"{path.name} at {width} px"
+        page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("name", "width"), [("index", 1400), ("05", 1400), ("12", 390)])
+def test_no_violation(visit, axe_source, name, width, scheme):
+    page = visit(name, width, color_scheme=scheme)
+    page.keyboard.press("/")
+    page.keyboard.type("causal mask")
+    assert results(page)
+    page.evaluate(axe_source + "; null")
+    faults = page.evaluate(AXE, [page.locator("html").element_handle(), TAGS])
+    assert not faults, "\n".join(faults)
+
+
+def test_it_marks_where_one_reads(visit):
+    page = visit("05")
+    assert page.evaluate(CURRENT) == ["05 · Softmax"]
+    for room in ("by-hand", "see-it", "predict", "recap-and-next"):
+        page.locator(f"#contents a[href='#{room}']").click()
+        page.wait_for_function(
+            "room => document.querySelector('[aria-current=location]')?.hash === room",
+            arg=f"#{room}",
+        )
+    page.evaluate("scrollTo(0, document.getElementById('watch-out').offsetTop - 100)")
+    page.wait_for_function(
+        "document.querySelector('[aria-current=location]').hash === '#watch-out'"
+    )
+    assert page.evaluate(CURRENT) == ["05 · Softmax", "Watch out"]
+
+
+def test_contents_on_a_narrow_screen(visit):
+    """They lie over the page when they are asked for, and leave with a choice or with Escape."""
+    page = visit("05", 390)
+    contents, button = page.locator("#contents"), page.get_by_role("button", name="Contents")
+    assert not contents.is_visible()
+    button.click()
+    assert contents.is_visible() and page.evaluate(STICKS_OUT) == []
+    page.keyboard.press("Escape")
+    assert not contents.is_visible()
+    button.click()
+    contents.get_by_role("link", name="Watch out").click()
+    assert not contents.is_visible() and page.url.endswith("#watch-out")
+    button.click()
+    contents.get_by_role("link", name="06 · Masking").click()
+    page.wait_for_url("**/06_masking.html")
+
+
+# ---------------------------------------------------------------- the search
+
+
+def search(page, query: str) -> list[str]:
+    """Ask for something, from wherever one reads."""
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type(query)
+    frames(page)
+    return results(page)
+
+
+@pytest.mark.parametrize(
+    ("query", "title", "line"),
+    [
+        ("masked_softmax", "06 · Masking", "def masked_softmax(S, mask):"),
+        ("softmax MASKED", "06 · Masking", "def masked_softmax"),
+        ("Luis Roque", "Sources", "Roque"),
+        ("divide by √d_k", "04 · Scaling", "√d_k"),
+        ("pocket calculator", "05 · Softmax › Second try", "a pocket calculator can check."),
+        ("(batch", "", "(batch"),
+    ],
+)
+def test_search_finds(visit, query, title, line):
+    first, *_ = [found for found in search(visit("index"), query) if title in found]
+    assert line.casefold() in first.casefold().replace("\u0301", "")
+
+
+def test_what_is_nowhere_is_said(visit):
+    page = visit("05")
+    assert search(page, "zzxy") == []
+    assert said(page) == "Found nowhere: zzxy"
+
+
+def test_search_by_keyboard_alone(visit):
+    page = visit("05")
+    page.evaluate("scrollTo(0, 3000)")
+    found = search(page, "causal_mask")
+    assert len(found) > 5 and page.evaluate("scrollY") == 3000
+    names = [page.evaluate("document.activeElement.innerText") for _ in "ab"
+             if page.keyboard.press("ArrowDown") is None]  # fmt: skip
+    assert names == found[:2]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.type") == "search"
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.innerText") == found[-1]
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    assert said(page) == ""
+    assert page.locator(".found li").count() == 0
+    assert page.evaluate("document.activeElement === document.body")
+    best = search(page, "causal_mask")[0]
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/0*.html#cell-*")
+    assert page.locator(":target").inner_text().strip()
+    assert page.title() == best.split(" › ")[0]
+
+
+def test_a_slash_can_still_be_typed(visit):
+    page = visit("05")
+    search(page, "a/b")
+    assert page.locator("input[type=search]").input_value() == "a/b"
+
+
+def test_a_page_alone_says_what_its_search_lacks(browser, folder, tmp_path):
+    lonely = tmp_path / "05.html"
+    lonely.write_bytes((folder / "05_softmax.html").read_bytes())
+    page = browser.new_page()
+    page.goto(lonely.as_uri())
+    assert search(page, "softmax") == []
+    assert said(page) == "The search needs search.js beside this page."
+    page.close()
