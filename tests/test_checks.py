@@ -168,6 +168,7 @@ ACCIDENTS = {
 OF_ARRAYS = "a list", "a 0/1 mask", "whole numbers", "half precision", "one row", "one axis more"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("accident", ACCIDENTS)
 @each
 def test_nothing_passes_by_accident(name, accident):
@@ -533,6 +534,7 @@ def test_kinds_and_shapes_are_not_waved_through():
 # ---------------------------------------------------------------- time
 
 
+@pytest.mark.slow
 def test_a_check_answers_at_once():
     seconds = {}
     for name, known in exercises().items():

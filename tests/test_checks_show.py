@@ -152,6 +152,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
 def test_nothing_that_an_answer_does_stops_the_notebook(notebook, body):
     assert checked(notebook, f"def softmax(x, axis=-1):\n    {body}") is attention.softmax

@@ -4,6 +4,7 @@ import base64
 
 import matplotlib
 import numpy as np
+import pytest
 import torch
 
 from helpers import figures
@@ -72,6 +73,7 @@ def test_pictures_are_the_same_bytes_each_time():
     assert base64.b64encode(first) == base64.b64encode(second)
 
 
+@pytest.mark.slow
 def test_every_stage_has_its_map():
     maps = {stage: figures.stage_map(stage).alt for stage in figures.STAGES}
     assert len(set(maps.values())) == len(maps)

@@ -440,6 +440,7 @@ for name in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such lock")
 def test_notebooks_that_write_at_once_lose_nothing(path, root):
     names = ["softmax", "attention_scores", "scale_scores", "causal_mask", "one_hot", "embed",
@@ -496,7 +497,7 @@ def test_answers_and_their_copies_are_not_committed(root):
         assert subprocess.run(call, cwd=root).returncode == 0, name
 
 
-@pytest.mark.parametrize("target", ["test", "test-notebooks", "notebooks"])
+@pytest.mark.parametrize("target", ["check", "test", "test-all", "test-notebooks", "notebooks"])
 def test_runs_that_compare_or_save_keep_nothing(root, target, tmp_path):
     """Nor do they depend on what somebody keeps."""
     environment = {k: v for k, v in os.environ.items() if k != "MY_TRANSFORMER"}

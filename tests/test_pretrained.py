@@ -131,6 +131,7 @@ def test_hidden_states_and_weights_equal_those_of_transformers(minilm, reference
         assert differences[is_real].abs().max() < 1e-5
 
 
+@pytest.mark.slow
 def test_encode_is_the_mean_over_the_tokens_of_each_sentence_alone(minilm):
     vectors = minilm.encode(SENTENCES, batch_size=7)
     assert vectors.shape == (50, 384) and vectors.dtype == torch.float32
@@ -153,6 +154,7 @@ def test_encode_does_what_the_published_settings_say():
     assert steps == ["Transformer", "Pooling", "Normalize"]
 
 
+@pytest.mark.slow
 def test_encode_does_not_depend_on_batches_or_order(minilm):
     sentences = SENTENCES[::4]
     expected = minilm.encode(sentences)
@@ -417,6 +419,7 @@ CHECKPOINTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_small_gpt2_equals_transformers(tmp_path, options):
     theirs = small_gpt2(tmp_path, **options)
@@ -527,6 +530,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LOADERS)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_damaged_tensor_is_named(kind, damage, request):

@@ -268,6 +268,7 @@ def test_host_is_short_and_fetches_nothing():
     assert not re.search(r"fetch|XMLHttp|https?:|require|innerHTML|eval", host)
 
 
+@pytest.mark.slow
 def test_page_is_the_same_every_time(saved):
     """Also with another order of hashes."""
     code = "import runpy, sys, pathlib; site = runpy.run_path('.ci/site.py')\n"

@@ -503,16 +503,54 @@ def test_make_lists_every_target():
     assert re.findall(r"^ +make ([a-z-]+)", said, re.MULTILINE) == phony
 
 
-def test_ci_runs_the_command_of_the_readme():
+TESTS = ["check", "test", "test-all"]  # each contains the one before
+
+
+def recipe(target: str) -> list[str]:
+    """The commands for style and tests that make would run for a target."""
+    call = ["make", "--no-print-directory", "-n", target]
+    said = subprocess.check_output(call, cwd=ROOT, text=True)
+    return [line for line in said.splitlines() if "ruff" in line or "pytest" in line]
+
+
+def test_each_test_command_contains_the_one_before():
+    style, runs = zip(*(recipe(target) for target in TESTS), strict=True)
+    assert len(set(style)) == 1 and "ruff check" in style[0] and "ruff format --check" in style[0]
+    chosen = [run.partition(" --durations 10 ")[2] for run in runs]
+    nbval = "--nbval --nbval-current-env"
+    assert chosen == [
+        '-m "not slow and not long" tests',
+        f'{nbval} -m "not long" tests notebooks',
+        f"{nbval} tests notebooks",
+    ]
+    assert all("-n logical --maxprocesses 8 --dist loadfile" in run for run in runs)
+
+
+def test_readme_names_the_test_commands_and_what_they_run():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [f"| `make {target}` |" in readme for target in TESTS] == [True] * 3
+    assert recipe("test")[1].replace(" --durations 10", "") in readme
+
+
+def test_ci_runs_all_tests_and_a_missing_browser_fails():
     script = ROOT / ".ci" / "run"
     *before, last = script.read_text(encoding="utf-8").splitlines()
-    assert last == "make test"
+    assert last == "make test-all"
     assert any(line.startswith("export REQUIRE_BROWSER=1") for line in before)
     assert os.name == "nt" or os.access(script, os.X_OK)
-    assert re.search(r"\bmake test\b", (ROOT / "README.md").read_text(encoding="utf-8"))
     workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text(encoding="utf-8"))
-    assert workflow["jobs"]["test"]["steps"][-1] == {"run": "make test"}
+    job = workflow["jobs"]["test"]
+    assert job["steps"][-1] == {"run": "make test-all", "env": {"REQUIRE_BROWSER": "1"}}
+    assert any("chromium" in step.get("run", "") for step in job["steps"][:-1])
     assert workflow["permissions"] == {"contents": "read"}
+
+
+def test_python_may_keep_what_it_has_compiled():
+    """Else each of a hundred processes compiles PyTorch anew, for longer than most tests take."""
+    call = ["make", "-s", "fresh", "PYTHON=env #"]  # prints what the recipes find
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    said = subprocess.check_output(call, cwd=ROOT, text=True, env=environment)
+    assert "OMP_NUM_THREADS=1" in said and "PYTHONDONTWRITEBYTECODE" not in said
 
 
 @pytest.mark.parametrize(
@@ -535,6 +573,7 @@ def test_first_notebook_of_make_lab_exists():
     assert (ROOT / re.search(r"jupyter lab (\S+)", makefile)[1]).is_file()
 
 
+@pytest.mark.slow
 def test_make_lab_trusts_the_notebooks_first(tmp_path):
     """Else JupyterLab shows pictures instead of the saved widgets."""
     lines = subprocess.check_output(

@@ -409,6 +409,7 @@ def test_the_bar_goes_and_one_line_stays(small, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_the_curve_grows_in_one_display(small, capsys, monkeypatch):
     """In a notebook: one display, drawn anew from time to time, whose words never change."""
     shown: list[tuple[dict, dict]] = []

@@ -90,6 +90,7 @@ def same(model: torch.nn.Module, other: torch.nn.Module) -> bool:
 # ---------------------------------------------------------------- going on
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [6, 13, 16, 24])
 def test_a_broken_training_goes_on_bit_for_bit(start, uninterrupted, tmp_path, step):
     cut_off_at(step, start, tmp_path)
@@ -166,6 +167,7 @@ DAMAGES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @DAMAGES
 def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(
     start, uninterrupted, tmp_path, capsys, how

@@ -4,11 +4,19 @@ Without a browser these tests skip; with REQUIRE_BROWSER=1 in the environment th
 """
 
 import os
+from pathlib import Path
 
 import pytest
 
 from browser.axe import fetch, violations
 from browser.harness import Lab, Missing, Offline, Server, launch
+
+
+def pytest_collection_modifyitems(items) -> None:
+    """Every test in a browser is long, but for the one that is marked slow."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and not item.get_closest_marker("slow"):
+            item.add_marker("long")
 
 
 def without(reason: str):
