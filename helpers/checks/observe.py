@@ -247,7 +247,10 @@ def _in_a_fork(function: Callable, exercise: Exercise, backend: str) -> list[Obs
         os.close(source)
         taken = _end(child)
     late = [Observation(TimedOut())] if taken >= exercise.seconds else [*lost]
-    return _complete([*_understood(lines, mark), *late], exercise)
+    seen = _complete([*_understood(lines, mark), *late], exercise)
+    if any(not line.startswith(mark) for line in lines):
+        seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))
+    return seen
 
 
 def _report(sink: int, mark: bytes, function: Callable, exercise: Exercise, backend: str) -> None:
@@ -279,11 +282,8 @@ def _end(child: int) -> float:
 def _understood(lines: list[bytes], mark: bytes) -> list[Observation]:
     """The grader's own lines, up to one that is none; an answer may write into the pipe too."""
     seen: list[Observation] = []
-    forged = (FORGED,) if any(not line.startswith(mark) for line in lines) else ()
     with contextlib.suppress(ValueError):
-        for line in filter(None, (line.partition(mark)[2] for line in lines)):
-            made = unpack(line)
-            seen.append(replace(made, remarks=(*made.remarks, *forged)))
+        seen.extend(unpack(own) for line in lines if (own := line.partition(mark)[2]))
     return seen
 
 

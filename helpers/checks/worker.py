@@ -11,13 +11,15 @@ runs one notebook and ends. Orders come as lines of JSON on stdin:
 
 and what a learner's process says begins with the mark of its job, which the cells do not know:
 
-    {"cell": 3}                                   cell 3 begins
-    {"cut": 3}                                    its time is over
-    {"seen": "softmax", "run": […]}               what that function did; "enough" or "more" comes back
-    {"answer": "softmax", "stub": false, …}       no more of it; "lacks" are names that a cut cell makes
-    {"broken": "softmax", "error": …, "lacks": …} its cell failed before it was defined
-    {"remark": "…"}                               the cells do what answers need not do
+    {"cell": 3}                                       cell 3 begins
+    {"cut": 3}                                        its time is over
+    {"seen": "softmax", "run": […]}                   what that function did on the probes
+    {"answer": "softmax", "stub": false, "lacks": …}  that was all; it lacks what a cut cell makes
+    {"broken": "softmax", "error": …, "lacks": …}     its cell failed before it was defined
+    {"remark": "…"}                                   the cells do what answers need not do
     {"done": true}
+
+To "seen" comes the answer "right", "enough", or "more" where other inputs may tell more.
 
 The modules imported here are loaded before the learner's cells and then hidden from them: the
 cells import the helpers anew, and may do with theirs as they like.
@@ -246,7 +248,7 @@ class Seat:
         return function if right else self.course[name].reference
 
     def report(self, name: str, function: Callable) -> bool:
-        """Observe an answer and send what was seen; whether the teacher's process finds it right."""
+        """Observe an answer and send what was seen; whether it is found right."""
         known, stub, right = exercises()[name], is_stub(function), False
         known = replace(known, seconds=known.seconds * self.job["stretch"])
         answer = Watched(function, known, self.lookout)
