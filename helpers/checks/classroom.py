@@ -113,8 +113,8 @@ def verdict(name: str, answer: Answer | None, defined: bool, cut: str) -> tuple[
             made = settle(find(name), answer.runs)
     except Exception:  # nothing that a learner's process writes may stop the class
         return NO_ANSWER, "", "What it returns could not be judged."
-    waited = any(o.value == TimedOut(waited=True) for run in answer.runs for o in run)
-    if made.status == WRONG and (answer.lacks or waited):
+    values = [o.value for run in answer.runs for o in run if isinstance(o.value, TimedOut)]
+    if made.status == WRONG and (answer.lacks or any(value.waited for value in values)):
         return NO_ANSWER, "", lacks if answer.lacks else made.message
     return made.status, made.mistake or "", made.message
 

@@ -129,12 +129,12 @@ def give_up_rights() -> None:
 
 @dataclass
 class Census:
-    """All living descendants of this process: seconds on the processor, bytes, who is awake."""
+    """The living descendants of this process: their states, seconds computed, bytes."""
 
     pids: list[int] = field(default_factory=list)
+    states: set[str] = field(default_factory=set)
     cpu: float = 0.0
     memory: int = 0
-    awake: bool = False
 
 
 def descendants() -> Census:
@@ -150,7 +150,7 @@ def descendants() -> Census:
         found.pids.append(pid)
         found.cpu += sum(map(int, stat[11:15])) / HERTZ
         found.memory += max(0, int(stat[21]) - own) * PAGE
-        found.awake |= stat[0] not in "SZX"
+        found.states.add(stat[0])
     return found
 
 
@@ -161,13 +161,6 @@ def _processes() -> dict[int, list[str]]:
         with contextlib.suppress(OSError), open(path) as stream:
             found[int(path.split("/")[2])] = stream.read().rpartition(")")[2].split()
     return found
-
-
-def asleep(pid: int) -> bool:
-    """Whether a process neither computes nor is kept from it by others, but waits."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stream:
-        return stream.read().rpartition(")")[2].split()[0] == "S"
-    return False
 
 
 def end_descendants() -> None:
@@ -188,7 +181,8 @@ def end_descendants() -> None:
 class Guard:
     """Counts what the descendants of this process take, tick by tick.
 
-    A tick counts as waiting only if all are asleep: on a slow machine, or a busy one, nobody waits.
+    Time counts as waiting only if all sleep: on a slow machine, or a busy one, nobody does. Who was
+    stopped, and is not sent on for as long, waits too.
     """
 
     seconds: float  # on the processor, of all
@@ -197,31 +191,37 @@ class Guard:
     memory: int
     cpu: float = 0.0
     before: float = 0.0  # what was taken when the cell began
-    waited: float = 0.0
+    slept: float = 0.0
+    stopped: float = 0.0
     ticks: int = 0
     looked: float = 0.0
 
     def next_cell(self) -> None:
         """Begin to count anew."""
-        self.before, self.waited = self.cpu, 0.0
+        self.before, self.slept, self.stopped = self.cpu, 0.0, 0.0
 
     def look(self, may_wait: bool) -> str:
         """Why they must be ended: "cell", "time", "waits", "memory", "processes", or ""."""
         if time.monotonic() - self.looked < TICK:
             return ""
         found = descendants()
-        idle = not found.awake and found.cpu - self.cpu < TICK / 100
-        self.looked, self.cpu, self.ticks = (
-            time.monotonic(),
-            max(self.cpu, found.cpu),
-            self.ticks + 1,
-        )
-        self.waited += TICK if idle and not may_wait else 0
+        self.count(found, may_wait)
+        self.looked, self.ticks = time.monotonic(), self.ticks + 1
+        self.cpu = max(self.cpu, found.cpu)
         reasons = {
             "processes": len(found.pids) > PROCESSES,
             "memory": found.memory > self.memory,
             "cell": self.cpu - self.before > self.cell_seconds,
             "time": self.cpu > self.seconds,
-            "waits": self.waited > self.patience or self.ticks * TICK > 20 * self.seconds,
+            "waits": max(self.slept, self.stopped) > self.patience
+            or self.ticks * TICK > 20 * self.seconds,
         }
         return next((reason for reason, true in reasons.items() if true), "")
+
+    def count(self, found: Census, may_wait: bool) -> None:
+        """Add a tick to what was waited, if it was."""
+        still = found.cpu - self.cpu < TICK / 100
+        if still and found.states <= {"S", "Z"}:
+            self.slept += 0 if may_wait else TICK
+        halted = still and "T" in found.states and found.states <= {"S", "T", "Z"}
+        self.stopped = self.stopped + TICK if halted else 0.0

@@ -13,6 +13,7 @@ and what a learner's process says begins with the mark of its job, which the cel
 
     {"cell": 3}                                       cell 3 begins
     {"cut": 3}                                        its time is over
+    {"trying": "softmax"}                             that function is tried now
     {"seen": "softmax", "run": […]}                   what that function did on the probes
     {"answer": "softmax", "stub": false, "lacks": …}  that was all; it lacks what a cut cell makes
     {"broken": "softmax", "error": …, "lacks": …}     its cell failed before it was defined
@@ -252,6 +253,7 @@ class Seat:
         known, stub, right = exercises()[name], is_stub(function), False
         known = replace(known, seconds=known.seconds * self.job["stretch"])
         answer = Watched(function, known, self.lookout)
+        self.tell(trying=name)
         backends = [b for b in known.backends if self.torch or b == "numpy"] or known.backends
         for backend in () if stub else [b for b in backends_for(function, known) if b in backends]:
             seen = observe_apart(answer, known, backend)
@@ -482,9 +484,12 @@ class Watch:
         *lines, self.data = (self.data + chunk).split(b"\n")
         for text in (line.decode("utf-8", "replace") for line in lines):
             self.line.tell(line=text)
-            if text.startswith(f'{self.job["mark"]}{{"cell"'):
+            begins = text.startswith
+            if begins(f'{self.job["mark"]}{{"cell"'):
                 self.guard.next_cell()
-            self.asked |= text.startswith(f'{self.job["mark"]}{{"seen"')
+            if begins(f'{self.job["mark"]}{{"trying"'):
+                self.guard.before += self.job["test"]
+            self.asked |= begins(f'{self.job["mark"]}{{"seen"')
         return "" if chunk and self.total <= LARGEST else "shouts" if chunk else "left"
 
 
