@@ -112,7 +112,7 @@ def of_lesson(stage: str, count: int) -> dict[str, tuple[Path, dict[int, str], d
     told = {}
     for k in range(count):
         mine = {name: given[k % len(given)] for name, given in written.items()}
-        cells = {places[name]: source for name, (source, _) in mine.items()}
+        cells = {places[name]: f"{IMPORTS}\n{source}" for name, (source, _) in mine.items()}
         told[f"learner {k:03}"] = path, cells, {name: s for name, (_, s) in mine.items()}
     return told
 

@@ -103,7 +103,8 @@ def verdict(name: str, answer: Answer | None, defined: bool, cut: str) -> tuple[
         return NO_ANSWER, "", f"It could not be tried, because of the notebook: {cut}."
     if answer.stub:
         return NOT_ATTEMPTED, "", "Not attempted yet."
-    lacks = f"It lacks {', '.join(answer.lacks[:3])}, because of the notebook: {cut}."
+    missing = [word for word in answer.lacks if word != name] or answer.lacks
+    lacks = f"It lacks {', '.join(missing[:3])}, because of the notebook: {cut}."
     if answer.error:
         late = answer.lacks or answer.error.startswith("CellTimeout")
         text = f"Its cell does not run: {answer.error[:300]}"
@@ -218,25 +219,30 @@ class Jobs:
 def run_all(jobs: Jobs, folder: Path, limits: Limits, workers: int) -> Iterator[tuple]:
     """Run the notebooks, several at a time; each comes out when it is done, with its report."""
     done: queue.SimpleQueue = queue.SimpleQueue()
-    stop = threading.Event()
 
-    def work() -> None:
-        with contextlib.closing(Proctor(limits, [folder])) as proctor:
-            while not stop.is_set() and (book := jobs.next(proctor.wanted)):
-                report = proctor.report(book)
-                done.put((book, report, proctor.rooms))
+    def work(proctor: Proctor) -> None:
+        try:
+            with contextlib.closing(proctor):
+                while book := jobs.next(proctor.wanted):
+                    done.put((book, proctor.report(book), proctor.rooms))
+        except BaseException as error:
+            done.put(error)
 
     exercises(), font_lists()  # loaded once, before there are threads
     count = len([*jobs])
-    threads = [threading.Thread(target=work) for _ in range(min(workers, count))]
+    proctors = [Proctor(limits, [folder]) for _ in range(min(workers, count))]
+    threads = [threading.Thread(target=work, args=(proctor,)) for proctor in proctors]
     for thread in threads:
         thread.start()
     try:
         for _ in range(count):
-            yield done.get()
+            if isinstance(item := done.get(), BaseException):
+                raise item
+            yield item
     finally:
-        stop.set()
-        for thread in threads:
+        jobs.waiting.clear()
+        for proctor, thread in zip(proctors, threads, strict=True):
+            proctor.stop()
             thread.join()
 
 

@@ -30,6 +30,7 @@ from helpers.checks.homework import HELPERS, Notebook, lesson_of
 from helpers.checks.judge import agree, expected_of
 from helpers.checks.observe import FORGED, Observation, unpack
 
+WORKER = [sys.executable, "-m", "helpers.checks.worker"]
 ATTEMPTS = 3  # how often a notebook runs, each time without the cells that had to be killed
 PATIENT = 5.0  # times an exercise's own seconds: in a learner's notebook `check` gives up earlier
 GRACE = 2.0  # seconds beyond a cell's time before its process is ended
@@ -95,12 +96,14 @@ class Proctor:
         self.limits, self.hidden = limits, [os.path.realpath(path) for path in hidden]
         self.process: subprocess.Popen | None = None
         self.lesson, self.wanted, self.pace = "", "", 1.0
-        self.forks = self.rooms = False
+        self.forks = self.rooms = self.stopped = False
 
     # ------------------------------------------------------------ the worker
 
     def open(self) -> None:
         """Start the worker. Raises Lost."""
+        if self.stopped:
+            raise Lost
         self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="class-")))
         for name in ("desk", "home", "fonts"):
             (self.folder / name).mkdir()
@@ -109,7 +112,7 @@ class Proctor:
             shutil.copy(path, self.folder / "fonts")
         self.digest, self.lines, self.lesson = self._digest(), queue.SimpleQueue(), ""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "helpers.checks.worker"],
+            WORKER,
             env=environment(self.folder), cwd=self.folder, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
@@ -141,6 +144,12 @@ class Proctor:
         self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
         self.process = None
+
+    def stop(self) -> None:
+        """From another thread: end what runs, and start nothing more."""
+        self.stopped = True
+        with contextlib.suppress(AttributeError):  # there is no process, or none any more
+            self.process.kill()
 
     def _digest(self) -> str:
         """Of the copy of the helpers, which a notebook may have changed."""
@@ -274,9 +283,10 @@ def note(told: Report, pending: dict, text: str, job: dict) -> str:
         if "remark" in message:
             told.remarks.add(str(message["remark"])[:200])
         told.done = message.get("done") is True
-        return note_answer(told, pending, message, job)
+        reply = note_answer(told, pending, message, job)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return "more" if '"seen"' in text else ""  # what is asked gets an answer
+        reply = ""
+    return reply or ("more" if '"seen"' in text else "")  # who asks gets an answer
 
 
 def note_answer(told: Report, pending: dict, message: dict, job: dict) -> str:
