@@ -1,4 +1,4 @@
-"""`make grade`: a class of 30 notebooks, hostile ones too, and no row that is not its own."""
+"""`make grade`: a class with honest learners, cheats and vandals, and each gets its own rows."""
 
 import csv
 import json
@@ -7,66 +7,64 @@ import subprocess
 import sys
 from pathlib import Path
 
+import classes
 import pytest
+from classes import SCORES, SOFTMAX, START, STUB, SWAPPED, UNSTABLE, checked, write
 
-from helpers.checks import cells, classroom
+from helpers.checks import classroom, homework, proctor, worker
+from helpers.checks.compare import Raised, TimedOut
+from helpers.checks.exercises import find
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
+from helpers.checks.observe import FORGED, Observation, pack
+from helpers.checks.proctor import Answer, Limits, Report
 
-START = "import numpy as np\nfrom helpers.checks import check"
-ANSWERS = {
-    ("softmax", RIGHT): """
-def softmax(x, axis=-1):
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
-    return e / np.sum(e, axis=axis, keepdims=True)""",
-    ("softmax", WRONG): """
-def softmax(x, axis=-1):
-    e = np.exp(x)
-    return e / e.sum(axis=axis, keepdims=True)""",
-    ("softmax", NOT_ATTEMPTED): '''
-def softmax(x, axis=-1):
-    """Weights along an axis: (…) → (…)."""
-    ...''',
-    ("attention_scores", RIGHT): """
-def attention_scores(Q, K):
-    return np.einsum("...qd,...kd->...qk", Q, K)""",
-    ("attention_scores", WRONG): """
-def attention_scores(Q, K):
-    return K @ np.swapaxes(Q, -1, -2)""",
-    ("attention_scores", NOT_ATTEMPTED): """
-def attention_scores(Q, K):
-    pass""",
-}
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits, forks and rooms as on Linux")
+NO_ANSWER = classroom.NO_ANSWER
+EMPTY = "def attention_scores(Q, K):\n    pass"
+SOFTMAXES = {RIGHT: SOFTMAX, WRONG: UNSTABLE, NOT_ATTEMPTED: STUB}
+SCORINGS = {RIGHT: SCORES, WRONG: SWAPPED, NOT_ATTEMPTED: EMPTY}
 NAMES = ("softmax", "attention_scores")
-HOSTILE = {  # a cell before the answers
-    "endless": "while True:\n    pass",
-    "leaves": "import sys\nsys.exit()",
-    "deletes": """
-import os, pathlib, shutil
-for path in pathlib.Path().iterdir():
-    path.unlink()
-shutil.rmtree(os.getcwd())""",
-    "shouts": "for _ in range(100):\n    print('x' * 2**20)",
-    "meddles": """
-import helpers.checks, helpers.checks.judge, helpers.checks.observe, helpers.attention
-helpers.checks.grade = helpers.checks.judge.judge = lambda *args: "right"
-helpers.checks.judge.expected_of = helpers.checks.observe.observe_apart = None
-helpers.attention.softmax = lambda x, axis=-1: x
-open(helpers.attention.__file__, "w").write("raise SystemExit")""",
-}
-
-
-def write(path: Path, *sources: str, markdown: str = "# My homework") -> None:
-    """A notebook of one Markdown cell and code cells."""
-    made = [{"cell_type": "code", "source": source, "outputs": []} for source in sources]
-    made.insert(0, {"cell_type": "markdown", "source": markdown})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4}), "utf-8")
-
-
-def answered(statuses) -> list[str]:
-    """The cells of both exercises, answered so."""
-    pairs = zip(NAMES, statuses, strict=True)
-    return [s for n, status in pairs for s in (ANSWERS[n, status].strip(), f"{n} = check({n})")]
+QUICK = (
+    "endless", "sleeps", "leaves", "exits", "kills itself", "kills its parent", "kills its group",
+    "closes", "shouts", "breaks", "deletes", "meddles", "patches", "walks", "links", "removes",
+    "survives",
+)  # fmt: skip
+LOOP = "def softmax(x, axis=-1):\n    while True:\n        pass"
+WAIT = "import time\ndef softmax(x, axis=-1):\n    time.sleep(10**6)"
+CUT_IMPORT = "while True:\n    pass\nimport torch.nn.functional as F\nfactor = 1.0"
+IMPORTED = (
+    "def softmax(x, axis=-1):\n    return F.softmax(torch.as_tensor(x).float(), axis).numpy()"
+)
+CUT_VALUE = "while True:\n    pass\nshift = float(np.zeros(3).max())"
+SINGLE = {  # an odd notebook, and the statuses of its softmax
+    "loop": ([START, *checked(LOOP)], WRONG, "does not return"),
+    "wait": ([START, *checked(WAIT)], NO_ANSWER, "waits"),
+    "recursion": (
+        [START, *checked("def softmax(x, axis=-1):\n    return softmax(x, axis)")],
+        WRONG, "RecursionError",
+    ),
+    "cut import": (
+        [START, CUT_IMPORT, *checked(IMPORTED)],
+        RIGHT, "",
+    ),
+    "cut value": (
+        [START, CUT_VALUE, *checked(SOFTMAX.replace("x - ", "x - shift - "))],
+        NO_ANSWER, "lacks shift",
+    ),
+    "cut value in between": (
+        [START, CUT_VALUE, "def lowered(x):\n    return x - shift",
+         *checked(SOFTMAX.replace("np.exp(x -", "np.exp(lowered(x) -"))],
+        NO_ANSWER, "lacks",
+    ),
+    "cut elsewhere": ([START, CUT_VALUE, *checked(UNSTABLE)], WRONG, "overflows"),
+    "broken": ([START, "def softmax(x, axis=-1):\n    return ("], WRONG, "SyntaxError"),
+    "twice": ([START, *checked(UNSTABLE), "softmax = check(softmax)"], WRONG, "overflows"),
+    "magics": (
+        [f"%matplotlib inline\n!rm -rf *\n%time x = 1 + 1\nassert x == 2\n{START}\n{SOFTMAX}"],
+        RIGHT, "",
+    ),
+    "without its check": ([START, SOFTMAX], RIGHT, ""),
+}  # fmt: skip
 
 
 def rows_in(path: Path) -> dict[tuple[str, str], dict]:
@@ -78,19 +76,19 @@ def rows_in(path: Path) -> dict[tuple[str, str], dict]:
     return found
 
 
+def both(*statuses: str) -> dict[str, str]:
+    return dict(zip(NAMES, statuses, strict=True))
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    return [sys.executable, "-m", "helpers.checks.classroom", str(folder), *options]
+
+
 def grade(folder: Path, *options: str) -> tuple[dict, str]:
     """Run the command; its rows and what it printed."""
-    command = [sys.executable, "-m", "helpers.checks.classroom", str(folder), *options]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300)
+    done = subprocess.run(command(folder, *options), capture_output=True, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     return rows_in(folder / "grades.csv"), done.stdout
-
-
-def run(tmp_path: Path, *sources: str, seconds: float = 12, **more: str) -> dict:
-    """The rows of one notebook, by exercise."""
-    write(tmp_path / "only.ipynb", *sources, **more)
-    [rows] = classroom.grade_folder(tmp_path, classroom.Limits(seconds))
-    return {row.exercise: row for row in rows}
 
 
 def alive(word: str) -> list[str]:
@@ -104,133 +102,164 @@ def alive(word: str) -> list[str]:
     return found
 
 
-# ---------------------------------------------------------------- the class of 30
+# ---------------------------------------------------------------- a class
 
 
 @pytest.fixture(scope="module")
 def school(tmp_path_factory):
-    """A class of 30, graded once: what each answered, and the rows."""
-    folder, told = tmp_path_factory.mktemp("school"), {}
+    """A class, graded once: where, what each must get, the rows, and what was printed."""
+    folder = tmp_path_factory.mktemp("school")
+    told = classes.cheats() | classes.vandals(folder, f"survivor-{os.getpid()}", QUICK)
+    told["slow"] = classes.slow()
+    for name, (cells, status, _) in SINGLE.items():
+        told[f"single/{name}"] = cells, {"softmax": status}
     kinds = [RIGHT, WRONG, NOT_ATTEMPTED]
-    for i in range(25):
-        told[f"group {i % 2}/learner {i:02}"] = (kinds[i % 3], kinds[i // 3 % 3])
-    told |= {f"hostile/{name}": (RIGHT, WRONG) for name in HOSTILE}
-    for learner, statuses in told.items():
-        cell = HOSTILE.get(learner.split("/")[1], "answer = 42")
-        write(folder / f"{learner}.ipynb", START, cell, *answered(statuses))
+    for i in range(9):
+        statuses = kinds[i % 3], kinds[i // 3]
+        cells = checked(SOFTMAXES[statuses[0]], SCORINGS[statuses[1]])
+        told[f"group {i % 2}/{i}"] = [START, "answer = 42", *cells], both(*statuses)
+    for learner, (cells, _) in told.items():
+        write(folder / f"{learner}.ipynb", *cells)
+    for learner, (path, cells, statuses) in classes.of_lesson("05", 2).items():
+        classes.write_lesson(folder / f"{learner}.ipynb", path, cells)
+        told[learner] = [], statuses
     write(folder / ".ipynb_checkpoints" / "old.ipynb", START)
-    return folder, told, *grade(folder, "--seconds", "12")
+    before = {path: path.read_bytes() for path in folder.rglob("*.ipynb")}
+    rows, printed = grade(folder, "--seconds", "12", "--workers", "2")
+    return folder, told, rows, printed, before
 
 
+@LINUX
 def test_every_learner_gets_the_rows_that_are_theirs(school):
-    _, told, rows, _ = school
-    assert len(told) == 30 and len(rows) == 60
-    got = {key: row["status"] for key, row in rows.items()}
-    pairs = [(learner, zip(NAMES, s, strict=True)) for learner, s in told.items()]
-    assert got == {(learner, name): status for learner, p in pairs for name, status in p}
+    _, told, rows, _, _ = school
+    wanted = {(who, name): s for who, (_, statuses) in told.items() for name, s in statuses.items()}
+    assert rows.keys() == wanted.keys()
+    got = {key: row["status"] for key, row in rows.items() if wanted[key]}
+    assert got == {key: status for key, status in wanted.items() if status}
 
 
-def test_mistakes_are_named(school):
-    _, _, rows, _ = school
-    named = {(row["exercise"], row["mistake"]) for row in rows.values() if row["status"] == WRONG}
-    assert len(named) == 2 and all(mistake for _, mistake in named)
-    assert all(row["message"] for row in rows.values())
-    assert {row["notebook"] for row in rows.values()} <= {"03", "05"}
+@LINUX
+def test_cheats_are_marked_and_nobody_else(school):
+    _, told, rows, _, _ = school
+    marked = {key for key, row in rows.items() if row["remark"]}
+    cheats = {(who, "softmax") for who in told if who.startswith("cheat")}
+    assert cheats <= marked
+    assert {who for who, _ in marked} == {who for who, _ in cheats}
+    assert rows["cheat lambda", "softmax"]["remark"] == "It calls the course's own softmax."
+    assert FORGED in rows["cheat forges in a cell", "softmax"]["remark"]
 
 
-def test_the_files_stay_and_the_summary_counts(school):
-    folder, told, _, printed = school
-    assert all((folder / f"{learner}.ipynb").is_file() for learner in told)
-    assert "30 notebooks, 60 rows" in printed and "most frequent mistakes" in printed
-    softmax = next(line.split() for line in printed.splitlines() if line.startswith("softmax"))
-    first = [statuses[0] for statuses in told.values()]
-    assert softmax[1:] == [str(first.count(s)) for s in classroom.STATUSES]
+@LINUX
+def test_nothing_is_spoilt_and_nothing_goes_on(school):
+    folder, _, _, printed, before = school
+    if "keeps the notebooks apart" not in printed:
+        pytest.skip("this system lends no namespaces")
+    assert {path: path.read_bytes() for path in folder.rglob("*.ipynb")} == before
+    assert {path.name for path in folder.glob("*")} - {path.name for path in before} == {
+        "grades.csv", "group 0", "group 1", "single", ".ipynb_checkpoints"
+    }  # fmt: skip
+    assert alive(f"survivor-{os.getpid()}") == [] == alive("helpers.checks.worker")
 
 
-# ---------------------------------------------------------------- one notebook at a time
+@LINUX
+@pytest.mark.parametrize("name", SINGLE)
+def test_the_message_says_why(school, name):
+    row = school[2][f"single/{name}", "softmax"]
+    assert SINGLE[name][2] in row["message"] and row["notebook"] == "05"
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "import itertools\nsum(itertools.count())",
-        "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
-        "import os\nos._exit(3)",
-        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-        "import os\nos.closerange(0, 200)",
-        "hoard = []\nwhile True:\n    hoard.append(bytearray(10**8))",
-        "import json, os\nos.write = json.dumps = None",
-    ],
-    ids="c-loop swallows exits killed closes hoards breaks".split(),
-)
-@pytest.mark.skipif(sys.platform != "linux", reason="limits and forks as on Linux")
-def test_answers_after_a_fatal_cell_are_judged(tmp_path, cell):
-    rows = run(tmp_path, START, cell, *answered([RIGHT, WRONG]), seconds=8)
-    assert [rows[name].status for name in NAMES] == [RIGHT, WRONG]
-    assert rows["attention_scores"].mistake
+@LINUX
+def test_mistakes_are_named_and_counted(school):
+    _, told, rows, printed, _ = school
+    plain = [r for (who, _), r in rows.items() if who[:5] == "group" and r["status"] == WRONG]
+    assert len(plain) == 6 and all(row["mistake"] and row["message"] for row in plain)
+    assert f"{len(told)} notebooks, {len(rows)} rows" in printed
+    assert "most frequent mistakes" in printed and "with a remark" in printed
+    line = next(line.split() for line in printed.splitlines() if line.startswith("attention_sc"))
+    statuses = [row["status"] for (_, name), row in rows.items() if name == "attention_scores"]
+    assert line[1:] == [str(statuses.count(s)) for s in classroom.STATUSES]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-def test_children_do_not_survive(tmp_path):
-    word = f"sleeper-{os.getpid()}"
-    cell = f"""
-import os, subprocess, sys
-subprocess.Popen([sys.executable, "-c", "import time; time.sleep(99)", "{word}"],
-                 start_new_session=True)
-if os.fork() == 0:
-    os.setsid()
-    while True:
-        pass"""
-    rows = run(tmp_path, START, cell, *answered([RIGHT, RIGHT]))
-    assert {row.status for row in rows.values()} == {RIGHT}
-    assert alive(word) == [] and alive("helpers.checks.cells") == []
+# ---------------------------------------------------------------- where the system offers less
 
 
-def test_an_answer_that_never_returns(tmp_path):
-    loop = "def softmax(x, axis=-1):\n    while True:\n        pass"
-    rows = run(tmp_path, START, loop, "softmax = check(softmax)", *answered([RIGHT, RIGHT])[2:])
-    assert rows["softmax"].status == WRONG and "does not return" in rows["softmax"].message
-    assert rows["attention_scores"].status == RIGHT
+def grade_here(folder: Path, **cells: list[str]) -> dict[tuple[str, str], classroom.Row]:
+    """The rows of notebooks, by learner and exercise, without what the system offers."""
+    for learner, sources in cells.items():
+        write(folder / f"{learner}.ipynb", *sources)
+    found = classroom.grade_folder(folder, Limits(12, protect=False))
+    return {(row.learner, row.exercise): row for rows in found for row in rows}
 
 
-def test_a_cell_that_cannot_run_is_wrong_and_the_lesson_s_own_function_does_not_count(tmp_path):
-    lesson = ANSWERS["softmax", RIGHT]
-    write(tmp_path / "only.ipynb", START, lesson, "softmax = check(softmax)")
-    book = json.loads((tmp_path / "only.ipynb").read_text("utf-8"))
-    book["cells"].insert(3, {"cell_type": "markdown", "source": "## Your turn"})
-    (tmp_path / "only.ipynb").write_text(json.dumps(book), "utf-8")
-    [[row]] = classroom.grade_folder(tmp_path, classroom.Limits(12))
-    assert row.status == NOT_ATTEMPTED
-    broken = {"cell_type": "code", "source": "def softmax(x, axis=-1):\n    return ("}
-    book["cells"].insert(4, broken)
-    (tmp_path / "only.ipynb").write_text(json.dumps(book), "utf-8")
-    [[row]] = classroom.grade_folder(tmp_path, classroom.Limits(12))
-    assert row.status == WRONG and "SyntaxError" in row.message
+@LINUX
+def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path):
+    word = f"unprotected-{os.getpid()}"
+    told = classes.vandals(tmp_path, word, ["survives", "meddles", "deletes", "kills its parent"])
+    told["cheat"] = classes.cheats()["cheat lambda"]
+    told["honest"] = [START, *checked(SOFTMAX, SWAPPED)], both(RIGHT, WRONG)
+    rows = grade_here(tmp_path, **{who: cells for who, (cells, _) in told.items()})
+    for who, (_, statuses) in told.items():
+        assert {name: rows[who, name].status for name in statuses} == statuses, who
+    assert alive(word) == [] == alive("helpers.checks.worker")
+    assert rows["cheat", "softmax"].remark and not rows["honest", "softmax"].remark
 
 
-def test_the_reference_handed_in_twice_is_no_answer(tmp_path):
-    twice = [*answered([WRONG, RIGHT]), "softmax = check(softmax)"]
-    assert run(tmp_path, START, *twice)["softmax"].status == WRONG
+def test_without_forks_each_notebook_has_a_process_of_its_own(tmp_path, monkeypatch):
+    code = "from helpers.checks import observe, worker\nobserve.can_fork = lambda known: False\n"
+    code += "worker.FORKS = False\nworker.main()"
+    monkeypatch.setattr(proctor, "WORKER", [sys.executable, "-c", code])
+    start = "import numpy as np\nfrom helpers.checks import check"
+    exits = [start, "import os\nos._exit(3)", *checked(SOFTMAX, SWAPPED)]
+    loop = [start, *checked(LOOP)]
+    rows = grade_here(tmp_path, exits=exits, loop=loop)
+    assert [rows["exits", name].status for name in NAMES] == [RIGHT, WRONG]
+    assert rows["loop", "softmax"].status == WRONG
+    assert "does not return" in rows["loop", "softmax"].message
 
 
-def test_a_recursive_answer_is_judged_as_it_is(tmp_path):
-    answer = "def softmax(x, axis=-1):\n    return softmax(x, axis)"
-    row = run(tmp_path, START, answer, "softmax = check(softmax)")["softmax"]
-    assert row.status == WRONG and "RecursionError" in row.message
+# ---------------------------------------------------------------- what is done so far
 
 
-def test_an_answer_without_its_check_and_one_with_magics(tmp_path):
-    magics = "%matplotlib inline\n!rm -rf *\n%time total = 1 + 1\nassert total == 2"
-    both = [ANSWERS[name, RIGHT] for name in NAMES]
-    rows = run(tmp_path, START, f"{magics}\n{both[0]}", both[1])
-    assert [rows[name].status for name in NAMES] == [RIGHT, RIGHT]
+def test_a_class_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
+    for name in "abc":
+        write(tmp_path / f"{name}.ipynb", START, f"who = {name!r}", *checked(SOFTMAX))
+    ran, fail = [], []
+
+    def report(self, book):
+        ran.append(book.sources[1])
+        if len(ran) > 1 and not fail:
+            raise KeyboardInterrupt
+        return Report({"softmax": Answer(stub=True)}, done=True)
+
+    monkeypatch.setattr(proctor.Proctor, "report", report)
+    monkeypatch.setattr(sys, "argv", ["grade", str(tmp_path), "--workers", "1"])
+    assert classroom.main() == 130
+    lines = (tmp_path / classroom.PARTIAL).read_text("utf-8").splitlines()
+    assert len(lines) == 2 and not (tmp_path / "grades.csv").exists()
+    fail.append("no more")
+    assert classroom.main() == 0 and not (tmp_path / classroom.PARTIAL).exists()
+    assert sorted(ran) == ["who = 'a'", "who = 'b'", "who = 'b'", "who = 'c'"]
+    assert len(rows_in(tmp_path / "grades.csv")) == 3
 
 
-def test_a_notebook_is_known_by_its_heading_and_its_exercises(tmp_path, monkeypatch):
-    monkeypatch.setattr(classroom, "room_of", {"05": ("softmax",)}.get)
-    write(tmp_path / "renamed.ipynb", START, markdown="# 05 · Softmax")
-    [[row]] = classroom.grade_folder(tmp_path, classroom.Limits(12))
-    assert (row.notebook, row.exercise, row.status) == ("05", "softmax", NOT_ATTEMPTED)
+def test_rows_of_other_helpers_or_limits_are_not_gone_on_with(tmp_path, monkeypatch):
+    path, row = tmp_path / "rows", classroom.Row("", "05", "softmax", RIGHT)
+    classroom.Progress(path, Limits(12)).add("digest", [row])
+    assert classroom.Progress(path, Limits(12)).rows == {"digest": [row]}
+    assert classroom.Progress(path, Limits(13)).rows == {}
+    path.write_text("nonsense\n[", "utf-8")
+    assert classroom.Progress(path, Limits(12)).rows == {}
+
+
+def test_the_same_cells_run_once_and_a_worker_stays_with_its_lesson():
+    books = [homework.Notebook([str(i)], "05", ["softmax"], 0) for i in (1, 2, 1, 3)]
+    jobs = classroom.Jobs(books)
+    assert len(list(jobs)) == 3
+    jobs.waiting = {"05": classroom.deque("ab"), "06": classroom.deque("c")}
+    assert [jobs.next(lesson) for lesson in ("", "05", "05", "06")] == ["a", "b", "c", None]
+
+
+# ---------------------------------------------------------------- one thing at a time
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"cells": 3}', "[" * 100_000, "\x00", '{"a": 1}'])
@@ -238,29 +267,86 @@ def test_broken_files_get_a_row(tmp_path, text):
     (tmp_path / "broken.ipynb").write_text(text, "utf-8")
     write(tmp_path / "strange.ipynb", "print(1)")
     broken, strange = classroom.grade_folder(tmp_path)
-    assert broken[0].status == strange[0].status == classroom.NO_ANSWER
+    assert broken[0].status == strange[0].status == NO_ANSWER
     assert "no notebook" in broken[0].message and "No exercise" in strange[0].message
 
 
+def test_a_notebook_is_known_by_its_heading_and_its_exercises(tmp_path, monkeypatch):
+    monkeypatch.setattr(homework, "room_of", {"05": ("softmax",)}.get)
+    write(tmp_path / "renamed.ipynb", START, markdown="# 05 · Softmax")
+    book = homework.read_notebook(tmp_path / "renamed.ipynb")
+    assert (book.stage, book.names, book.lesson) == ("05", ["softmax"], "")
+    assert classroom.rows_of(book, Report())[0].status == NOT_ATTEMPTED
+
+
+def test_the_lesson_s_own_function_does_not_count(tmp_path):
+    write(tmp_path / "only.ipynb", START, SOFTMAX, "softmax = check(softmax)")
+    book = json.loads((tmp_path / "only.ipynb").read_text("utf-8"))
+    book["cells"].insert(3, {"cell_type": "markdown", "source": "## Your turn"})
+    (tmp_path / "only.ipynb").write_text(json.dumps(book), "utf-8")
+    read = homework.read_notebook(tmp_path / "only.ipynb")
+    assert read.begin == 2 and read.defined == []
+
+
 def test_what_a_process_writes_is_not_trusted():
-    forged = {"answer": "softmax", "stub": False, "runs": [["[1, []]"]]}
-    lines = [forged, forged | {"runs": 3}, forged | {"runs": []}, forged | {"runs": [["x"]]}]
-    for message in lines:
-        assert classroom.verdict("softmax", message, True)[0] == classroom.NO_ANSWER
-    job = {"cells": ["1"], "exercises": ["softmax"]}
-    for line in (b"", b"[1]", b'{"cell": 7}', b"[" * 10**5, b'{"answer": []}'):
-        classroom._note(classroom.Run(), line, job)
+    mark, job = "m", {"cells": ["1"], "exercises": ["softmax"], "mark": "m"}
+    told, pending = Report(), {}
+    lines = ['{"seen": "softmax", "run": ["[1, [], []]"]}', '{"seen": "softmax", "run": 3}',
+             '{"cell": 7}', "[" * 10**5, '{"answer": []}', "[1]", "", '{"seen": []}']  # fmt: skip
+    for line in lines:
+        proctor.take(told, pending, mark + line, job)
+    assert not told.answers and not told.remarks
+    proctor.take(told, pending, '{"answer": "softmax", "stub": true, "lacks": []}', job)
+    assert not told.answers and told.remarks == {FORGED}
+    proctor.take(told, pending, f'x{mark}{{"answer": "softmax", "stub": true, "lacks": []}}', job)
+    assert told.answers["softmax"].stub
+
+
+def test_who_asks_gets_an_answer():
+    job = {"cells": ["1"], "exercises": ["softmax"], "mark": ""}
+    for line in ('{"seen": "softmax", "run": [3]}', '{"seen": "x", "run": []}', '{"seen": 3}'):
+        assert proctor.note(Report(), {}, line, job) == "more"
+
+
+@pytest.mark.parametrize("runs", [[], [[]], [[Observation(1.0)]]])
+def test_what_cannot_be_judged_is_no_answer(runs):
+    assert classroom.verdict("softmax", Answer(runs), True, "")[0] == NO_ANSWER
+
+
+def test_only_a_loop_of_its_own_makes_an_answer_late():
+    probes = len(find("softmax").probes)
+    for value, lacks, status in [
+        (TimedOut(), [], WRONG),
+        (TimedOut(waited=True), [], NO_ANSWER),
+        (Raised("NameError", "name 'nn' is not defined"), [], WRONG),
+        (Raised("NameError", "name 'nn' is not defined"), ["nn"], NO_ANSWER),
+    ]:
+        runs = [[Observation(value)] * probes]
+        assert classroom.verdict("softmax", Answer(runs, lacks=lacks), True, "")[0] == status
+    late = Answer(error="CellTimeout: the cell took too long")
+    assert classroom.verdict("softmax", late, True, "")[0] == NO_ANSWER
+    assert classroom.verdict("softmax", Answer(error="ValueError: x"), True, "")[0] == WRONG
+
+
+def test_remarks_come_back_with_an_observation():
+    seen = Observation(1.0, ("x",), ("a remark",))
+    assert proctor.unpack(pack(seen)) == seen
 
 
 def test_definitions_are_what_calls_nothing():
     source = "import os\nx = 3\ny = f()\ndef g(): ...\nsoftmax = check(softmax)\ncheck(g)\nos.x = 1"
-    kept = [node for tree in cells.definitions(source) for node in tree.body]
+    kept = [node for node in worker.parsed(source).body if worker.is_simple(node)]
     assert [node.lineno for node in kept] == [1, 2, 4, 5, 6]
 
 
+def test_names_that_statements_make_and_change():
+    nodes = worker.parsed("import a.b as c\nx[0] = y\nz.sort()\nshuffle(w)\nsum(v)").body
+    assert worker.bound(nodes) == {"c", "x", "z", "w", "v"}
+    assert worker.used(nodes) == {"x", "y", "z", "shuffle", "w", "sum", "v"}
+
+
 def test_without_notebooks_there_is_a_sentence(tmp_path):
-    command = [sys.executable, "-m", "helpers.checks.classroom", str(tmp_path / "none")]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8")
+    done = subprocess.run(command(tmp_path / "none"), capture_output=True, encoding="utf-8")
     assert done.returncode == 1 and "no folder with notebooks" in done.stdout
 
 

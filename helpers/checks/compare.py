@@ -39,7 +39,9 @@ class Opaque:
 
 @dataclass(frozen=True)
 class TimedOut:
-    """The function did not return within the time limit."""
+    """The function used up its time, or `waited` too long for something that did not come."""
+
+    waited: bool = False
 
 
 # ---------------------------------------------------------------- equality
@@ -102,7 +104,9 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         text = f": {in_plain_words(obtained.text)}" if obtained.text else ""
         return f"It raises {obtained.kind}{text}{line}.{endless}"
     if isinstance(obtained, TimedOut):
-        return "It does not return: the time limit ended it. Look for a loop that never ends."
+        why = "it waits for something" if obtained.waited else "the time limit ended it"
+        loop = "" if obtained.waited else " Look for a loop that never ends."
+        return f"It does not return: {why}.{loop}"
     if obtained is None:
         return "It returns None: is the `return` missing, or does it print instead of returning?"
     if isinstance(expected, dict) and isinstance(obtained, dict):

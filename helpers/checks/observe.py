@@ -26,7 +26,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,17 +35,21 @@ from helpers.checks.compare import Opaque, Raised, TimedOut
 from helpers.checks.exercise import About, Exercise, Probe, Untested
 
 MEMORY = 2 * 2**30  # bytes that an answer may take on top of what the notebook has
-LONGEST = 4.0  # seconds on the clock; those of an exercise count on the processor, others wait too
+LONGEST = 4.0  # seconds that an answer may wait; those of an exercise count on the processor
+TICK = 0.1  # seconds from one look at an answer to the next
+FORGED = "It writes into the grader's own pipe."
+STUCK = 15  # times LONGEST, on the clock: whatever keeps it from computing
 LARGEST = 10**6  # numbers in an array, letters in a text that is looked at
 MOST = 64 * 2**20  # bytes that are read of all results
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a probe saw, and which arguments the function changed in place."""
+    """What a probe saw, which arguments the function changed in place, what else was noticed."""
 
     value: Any
     changed: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 # ---------------------------------------------------------------- one call
@@ -188,7 +192,7 @@ def observe_probe(
         raise
     except BaseException as error:  # also SystemExit and KeyboardInterrupt of the learner's code
         value = _raised(error, function)
-    return Observation(value, tuple(subject.changed))
+    return Observation(value, tuple(subject.changed), getattr(function, "remarks", ()))
 
 
 def _raised(error: BaseException, function: Callable) -> Raised:
@@ -229,22 +233,27 @@ def has_accelerator() -> bool:
 
 def _in_a_fork(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
     source, sink = os.pipe()
+    mark = os.urandom(16).hex().encode()  # begins what the grader writes, and nobody else
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the other threads of a kernel are not needed there
         child = os.fork()
     if child == 0:
-        _report(sink, function, exercise, backend)
+        _report(sink, mark, function, exercise, backend)
     os.close(sink)
+    lines, taken = [], 0.0
     try:
-        lines = _read(source, LONGEST)
+        lines, lost = _read(source, child)
     finally:
         os.close(source)
-        used_up = _end(child)
-    late = [Observation(TimedOut())] if used_up else []
-    return _complete([*_understood(lines), *late], exercise)
+        taken = _end(child)
+    late = [Observation(TimedOut())] if taken >= exercise.seconds else [*lost]
+    seen = _complete([*_understood(lines, mark), *late], exercise)
+    if any(not line.startswith(mark) for line in lines):
+        seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))
+    return seen
 
 
-def _report(sink: int, function: Callable, exercise: Exercise, backend: str) -> None:
+def _report(sink: int, mark: bytes, function: Callable, exercise: Exercise, backend: str) -> None:
     """In the fork: write each observation as it is made; never returns."""
     try:
         os.dup2(sink, 3)
@@ -252,27 +261,29 @@ def _report(sink: int, function: Callable, exercise: Exercise, backend: str) -> 
         _quiet_and_small(exercise.seconds)
         with os.fdopen(3, "wb") as stream:
             for observation in observe(function, exercise, backend):
-                stream.write(pack(observation) + b"\n")
+                stream.write(mark + pack(observation) + b"\n")
                 stream.flush()
     finally:
         os._exit(0)
 
 
-def _end(child: int) -> bool:
-    """End a fork and what it started; whether it had used up its time on the processor."""
+def _end(child: int) -> float:
+    """End a fork and what it started; how many seconds it took on the processor."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+    with contextlib.suppress(ChildProcessError):  # the learner's code waits for it, or for none
+        used = os.wait4(child, 0)[2]
+        return used.ru_utime + used.ru_stime
+    return 0.0
 
 
-def _understood(lines: list[bytes]) -> list[Observation]:
-    """The observations up to a line that is none: the function wrote into the pipe itself."""
+def _understood(lines: list[bytes], mark: bytes) -> list[Observation]:
+    """The grader's own lines, up to one that is none; an answer may write into the pipe too."""
     seen: list[Observation] = []
     with contextlib.suppress(ValueError):
-        seen.extend(unpack(line) for line in lines)
+        seen.extend(unpack(own) for line in lines if (own := line.partition(mark)[2]))
     return seen
 
 
@@ -292,8 +303,8 @@ def _quiet_and_small(seconds: float) -> None:
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)  # its pool of threads did not come along
     with contextlib.suppress(OSError, ValueError):
-        most = resource.getrlimit(resource.RLIMIT_CPU)[1]
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), most))
+        soft, most = math.ceil(seconds), resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1 if most < 0 else most))
         pages = int(open("/proc/self/statm").read().split()[0])
         limit = pages * resource.getpagesize() + MEMORY
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -303,18 +314,30 @@ def _nobody(prompt: Any = "") -> str:
     raise EOFError("there is nobody to ask: work with the arguments alone")
 
 
-def _read(source: int, seconds: float) -> list[bytes]:
-    """Complete lines until the end of the stream or of the time, or more than can be read."""
-    end, data, lost = time.monotonic() + seconds, bytearray(), TimedOut()
-    while (left := end - time.monotonic()) > 0 and select.select([source], [], [], left)[0]:
+def _read(source: int, child: int) -> tuple[list[bytes], list[Observation]]:
+    """The lines of a fork until it ends, waits too long or says too much, and what that means.
+
+    Time is counted while it is asleep: one that computes has its limit on the processor, and one
+    that others keep from the processor is not late.
+    """
+    data, asleep, ticks = bytearray(), 0, 0
+    while asleep * TICK < LONGEST and ticks * TICK < STUCK * LONGEST:
+        if not select.select([source], [], [], TICK)[0]:
+            asleep, ticks = asleep + _sleeps(child), ticks + 1
+            continue
         chunk = os.read(source, 1 << 20)
-        if not chunk:
-            return bytes(data).split(b"\n")[:-1]
         data += chunk
-        if len(data) > MOST:
-            lost = Opaque("more than can be looked at")
-            break
-    return [*bytes(data).split(b"\n")[:-1], pack(Observation(lost))]
+        if not chunk or len(data) > MOST:
+            lost = [Observation(Opaque("more than can be looked at"))] if chunk else []
+            return bytes(data).split(b"\n")[:-1], lost
+    return bytes(data).split(b"\n")[:-1], [Observation(TimedOut(waited=True))]
+
+
+def _sleeps(child: int) -> bool:
+    """Whether a process waits: it neither computes nor is kept from it."""
+    with contextlib.suppress(OSError), open(f"/proc/{child}/stat") as stream:
+        return stream.read().rpartition(")")[2].split()[0] == "S"
+    return False
 
 
 def _complete(seen: list[Observation], exercise: Exercise) -> list[Observation]:
@@ -339,20 +362,28 @@ def _in_a_thread(function: Callable, exercise: Exercise, backend: str) -> list[O
     thread = threading.Thread(target=work, daemon=True)
     with undisturbed():
         thread.start()
-        late = not _has_ended(thread, exercise.seconds)
-    return _complete([*seen, Observation(TimedOut())] if late else seen, exercise)
+        late = _interrupt(thread, exercise.seconds)
+    return _complete([*seen, *late], exercise)
 
 
-def _has_ended(thread: threading.Thread, seconds: float) -> bool:
-    """Whether a thread ends in time; if not, it is interrupted again and again for a second."""
-    thread.join(seconds)
-    late, end = thread.is_alive(), time.monotonic() + 1
+def _interrupt(thread: threading.Thread, seconds: float) -> list[Observation]:
+    """Wait for a thread; one that is late is interrupted again and again for a second.
+
+    This thread does nothing meanwhile: the process's time on the processor is that of the answer.
+    """
+    began, waited, used = time.process_time(), 0.0, 0.0
+    while thread.is_alive() and used < seconds and waited < LONGEST:
+        thread.join(TICK)
+        before, used = used, time.process_time() - began
+        waited += TICK if used - before < TICK / 100 else 0
+    late = [Observation(TimedOut(waited=used < seconds))] if thread.is_alive() else []
+    end = time.monotonic() + 1
     while thread.is_alive() and time.monotonic() < end:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
         )
         thread.join(0.05)
-    return not late
+    return late
 
 
 # ---------------------------------------------------------------- as text, and back
@@ -362,14 +393,16 @@ TAGGED = {cls.__name__: cls for cls in (Raised, Opaque, TimedOut, About, Unteste
 
 def pack(observation: Observation) -> bytes:
     """Write an observation as one line of JSON: nothing that is read back can run."""
-    return json.dumps([_pack(observation.value), list(observation.changed)]).encode()
+    notes = [list(observation.changed), list(observation.remarks)]
+    return json.dumps([_pack(observation.value), *notes]).encode()
 
 
 def unpack(line: bytes) -> Observation:
     """Read an observation; ValueError for anything that `pack` would not write."""
     try:
-        value, changed = json.loads(line)
-        return Observation(_unpack(value), tuple(str(name) for name in changed))
+        value, *notes = json.loads(line)
+        changed, remarks = (tuple(map(str, texts)) for texts in notes)
+        return Observation(_unpack(value), changed, remarks)
     except (LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"not an observation: {line[:80]!r}") from error
 
