@@ -1,4 +1,4 @@
-"""Printed tables and matplotlib pictures in one style, each picture with its alt text.
+"""Matplotlib pictures in one style, each with its alt text; `show` and `number` for tables.
 
 Every picture stands on a light card, readable in light and dark themes, in colours that stay
 apart for colour-blind eyes (Okabe and Ito, 2008; cividis).
@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from PIL import Image
+
+from helpers.shown import number, show  # noqa: F401 (lessons import `show` from here)
 
 PAPER, INK, FAINT = "#fbfaf6", "#22272e", "#6b7280"
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#7a5c00", "#3f7fa8"]
@@ -65,60 +67,6 @@ class Picture:
         display(picture, raw=True, metadata={"image/png": {"alt": self.alt, "width": self.width}})
         words = f"<details><summary>In words</summary>{html.escape(self.alt)}</details>"
         display({"text/html": words, "text/plain": f"In words: {self.alt}"}, raw=True)
-
-
-def show(
-    array: Any,
-    rows: Sequence[Any] | None = None,
-    columns: Sequence[Any] | None = None,
-    title: str | None = None,
-    decimals: int = 4,
-) -> None:
-    """Print a number, vector or matrix (or a batch of them) with labelled rows and columns.
-
-    Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
-    Raises ValueError when there is not one label per row or column.
-    """
-    array = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
-    if title:
-        print(title)
-    if array.ndim > 2:
-        for i, item in enumerate(array):
-            show(item, rows, columns, f"[{i}]" if array.ndim == 3 else f"[{i}, …]", decimals)
-        return
-    print(_table(array, rows, columns, decimals), end="\n\n" if title else "\n")
-
-
-def _table(
-    array: np.ndarray, rows: Sequence[Any] | None, columns: Sequence[Any] | None, decimals: int
-) -> str:
-    grid = np.atleast_2d(array)
-    for name, labels, count in (("rows", rows, grid.shape[0]), ("columns", columns, grid.shape[1])):
-        if labels is not None and len(labels) != count:
-            raise ValueError(
-                f"{name} has {len(labels)} labels, but the array {array.shape} needs {count}"
-            )
-    cells = [[number(value, decimals) for value in row] for row in grid]
-    head = [str(label) for label in columns] if columns is not None else None
-    names = [str(label) for label in rows] if rows is not None else None
-    width = max(len(text) for line in [*cells, head or [""]] for text in line) + 2
-    margin = max(map(len, names)) if names else 0
-    lines = [" " * margin + "".join(text.rjust(width) for text in head)] if head else []
-    for i, line in enumerate(cells):
-        name = names[i].ljust(margin) if names else ""
-        lines.append(name + "".join(text.rjust(width) for text in line))
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def number(value: Any, decimals: int = 4) -> str:
-    """Write one number: floats with fixed decimals and no negative zero, the rest as it is.
-
-    A last bit that differs between machines does not show: 1.495 and 1.4949999999 print alike.
-    """
-    if isinstance(value, bool | np.bool_ | int | np.integer | str):
-        return str(value)
-    text = f"{round(float(value), 9):.{decimals}f}"
-    return text.lstrip("-") if float(text) == 0 else text
 
 
 def canvas(
