@@ -303,7 +303,7 @@ def draw_cells(
     decimals = 0 if np.array_equal(array, array.round()) else 2
     for (i, j), value in np.ndenumerate(array):
         if np.isfinite(value):
-            dark = value < low + 0.47 * (high - low)
+            dark = value < low + 0.4885 * (high - low)  # there, white and dark stand out alike
             colour = "white" if dark else DARK
             ax.text(
                 j, i, number(value, decimals), ha="center", va="center", fontsize=8, color=colour

@@ -80,7 +80,7 @@ def one_head(model: Transformer) -> None:
 
 
 def no_residual(model: Transformer) -> None:
-    """LayerNorm(sublayer(x)), to which no x was added: notebook 10."""
+    """LayerNorm(sublayer(x)), x is not added: notebook 10."""
     for layer in parts(model, ResidualLayer):
         layer.add_and_norm = lambda x, sub, norm: norm(sub(x))
 
