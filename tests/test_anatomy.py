@@ -238,6 +238,14 @@ def test_outputs_hold_nothing_of_one_machine(path):
 
 
 @every_notebook
+def test_printed_lines_fit_a_narrow_page(path):
+    """JupyterLab at 620 pixels breaks what is printed after 64 signs, in the middle of a number."""
+    for cell_id, output in outputs(path):
+        for line in "".join(output.get("text", "")).split("\n"):
+            assert len(line) <= 64, (cell_id, line)
+
+
+@every_notebook
 def test_size_and_style(path):
     assert path.stat().st_size <= 400_000
     assert not EMOJI.search(markdown(path))

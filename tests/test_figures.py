@@ -1,13 +1,21 @@
 """Printed tables and pictures: what a reader sees and what a screen reader says."""
 
 import base64
+import io
+import itertools
 
 import matplotlib
 import numpy as np
 import pytest
 import torch
+from lessons import PATHS, outputs
+from matplotlib.colors import to_rgb
+from matplotlib.text import Text
+from PIL import Image
 
 from helpers import figures
+from helpers.training.progress import loss_curve
+from helpers.widgets import MatrixProduct, PositionExplorer, SoftmaxLab, predict
 
 
 def printed(capsys, *args, **kwargs):
@@ -79,3 +87,126 @@ def test_every_stage_has_its_map():
     assert len(set(maps.values())) == len(maps)
     assert "Lit is stage 05: softmax" in maps["softmax"]
     assert "Lit is stage 13: all of the encoder, all of the decoder." in maps["training"]
+
+
+# ---------------------------------------------------------------- light and dark pages
+
+GROUNDS = {"light": "#ffffff", "dark": "#111111"}  # JupyterLab's; those of others lie between
+# What colour-blind eyes see of a colour, in linear light (Machado, Oliveira and Fernandes, 2009).
+EYES = {
+    "usual": np.eye(3),
+    "no red": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
+    "no green": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
+    "no blue": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
+}
+XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def linear(colour):
+    """Linear red, green and blue of a colour."""
+    x = np.array(to_rgb(colour))
+    return np.where(x <= 0.04045, x / 12.92, ((x + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """How much two colours stand out from each other, as WCAG has it: 1 to 21."""
+    low, high = sorted(XYZ[1] @ linear(colour) for colour in (one, other))
+    return (high + 0.05) / (low + 0.05)
+
+
+def lab(colour, eyes):
+    """CIELAB: a distance of 10 is seen at a glance."""
+    x = XYZ @ np.clip(np.array(eyes) @ linear(colour), 0, 1) / XYZ.sum(axis=1)
+    f = np.where(x > 0.008856, np.cbrt(x), 7.787 * x + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def pictures():
+    """What the course draws: name → picture."""
+    words, rng = ["your", "journey", "starts"], np.random.default_rng(0)
+    square, X = rng.uniform(size=(3, 3)), rng.normal(size=(3, 4))
+    lines = {f"line {i}": [i, i + 1] for i in range(6)}
+    return {
+        "heatmap": figures.heatmap(square, words, words, "weights"),
+        "bars": figures.bars({"p": [0.5, 0.2, 0.3]}, words, ylabel="p"),
+        "curves": figures.curves([0, 1], lines, xlabel="x", ylabel="y", alt="six", title="six"),
+        **{stage: figures.stage_map(stage) for stage in ("prediction", "softmax", "training")},
+        "loss": loss_curve([3.0, 2.0, 1.0]),
+        "positions": PositionExplorer(8, 20).picture(),
+        "product": MatrixProduct(X, X, transposed=True).picture(),
+        "softmax": SoftmaxLab([1.0, 2.0], ["a", "b"]).picture(),
+        "question": predict("Why?", ["a", "b", "c"], answer="a").picture(),
+    }
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Every picture with the figure that it was drawn from: name → (picture, figure)."""
+    kept, draw = {}, figures._png
+
+    def keep(figure):
+        png = draw(figure)
+        kept[png] = figure
+        return png
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "_png", keep)
+        return {name: (made, kept[made.png]) for name, made in pictures().items()}
+
+
+def under(text, figure):
+    """What lies under a text: its own box, a cell's or a box's colour, or nothing (None)."""
+    x, y = text.get_window_extent().get_points().mean(axis=0)
+    for ax in figure.axes:
+        for box in ax.patches:
+            if box.contains_point((x, y)) and box.get_facecolor()[3]:
+                return box.get_facecolor()[:3]
+        for image in ax.images:
+            i, j = np.round(ax.transData.inverted().transform((x, y))[::-1]).astype(int)
+            rows, columns = image.get_array().shape
+            if 0 <= i < rows and 0 <= j < columns:
+                return image.to_rgba(image.get_array())[i, j, :3]
+    return None
+
+
+@pytest.mark.parametrize("ground", GROUNDS.values(), ids=GROUNDS)
+def test_every_text_is_read_on_light_and_on_dark_pages(drawn, ground):
+    """4.3:1 from what lies under it; a single ink can't have more on both."""
+    for name, (_, figure) in drawn.items():
+        for text in figure.findobj(Text):
+            if text.get_text() and text.get_visible():
+                below = under(text, figure)
+                ratio = contrast(text.get_color(), ground if below is None else below)
+                assert ratio >= 4.3, (name, text.get_text(), ratio)
+
+
+@pytest.mark.parametrize("ground", GROUNDS.values(), ids=GROUNDS)
+def test_lines_bars_and_frames_stand_out_on_light_and_on_dark_pages(drawn, ground):
+    """3:1 and more: WCAG's bar for what is not text."""
+    for colour in [figures.INK, *figures.COLOURS]:
+        assert contrast(colour, ground) >= 3.3, colour
+    for name, (_, figure) in drawn.items():
+        for ax in filter(lambda ax: ax.axison, figure.axes):
+            lines = [*ax.lines, *ax.xaxis.get_ticklines(), *ax.yaxis.get_ticklines()]
+            colours = [line.get_color() for line in lines]
+            colours += [spine.get_edgecolor() for spine in ax.spines.values()]
+            assert all(contrast(colour, ground) >= 3.3 for colour in colours), name
+
+
+@pytest.mark.parametrize("eyes", EYES.values(), ids=EYES)
+def test_colours_stay_apart_for_all_eyes(eyes):
+    seen = {colour: lab(colour, eyes) for colour in figures.COLOURS}
+    for one, other in itertools.combinations(seen, 2):
+        assert np.linalg.norm(seen[one] - seen[other]) >= 15, (one, other)
+
+
+def test_pictures_have_no_ground_and_are_small(drawn, root):
+    saved = {name: picture.png for name, (picture, _) in drawn.items()}
+    saved |= {"the README's map": (root / ".github/map.png").read_bytes()}
+    saved |= {f"{path.name} {cell}": base64.b64decode(output["data"]["image/png"])
+              for path in PATHS for cell, output in outputs(path)
+              if "image/png" in output.get("data", {})}  # fmt: skip
+    for name, png in saved.items():
+        image = Image.open(io.BytesIO(png)).convert("RGBA")
+        corners = [image.getpixel((x, y))[3] for x in (0, image.width - 1) for y in (0, 1)]
+        assert min(corners) == 0 and len(png) <= 60_000, name

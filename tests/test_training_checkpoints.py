@@ -236,7 +236,7 @@ def test_interrupting_keeps_what_was_learned(start, uninterrupted, tmp_path, cap
     history = fit(model, start[1], generator(), folder=tmp_path, **SETTINGS)
     assert history.interrupted and history.losses == uninterrupted[0][:7]
     assert capsys.readouterr().out == (
-        "Interrupted after 7 of 24 steps: the model keeps what it has learned.\n"
+        "Interrupted after 7 of 24 steps; what was learned is kept.\n"
     )
     assert signal.getsignal(signal.SIGINT) is handler and found(tmp_path)[0].stem[-1] == "7"
     saved = copy.deepcopy(start[0])

@@ -1,12 +1,11 @@
-"""What is shown, as HTML for eyes and as text for tests, terminals and screen readers."""
+"""The parts of a verdict, each as HTML and as text."""
 
 import html
 import re
-import sys
 from collections.abc import Sequence
-from typing import Any
 
 from helpers.checks.evidence import Beside, Part, Table, Words
+from helpers.shown import Shown, display
 
 # Borders that stand out on white and on black; text keeps the colour of its page.
 COLOURS = {"right": "#16885a", "not yet": "#c2640a", "not attempted": "#7b848e"}
@@ -15,31 +14,6 @@ CELL = "padding:2px 8px;text-align:right;border:1px solid rgba(128,128,128,.35)"
 TABLE = "border-collapse:collapse;margin:4px 0;font-variant-numeric:tabular-nums"
 FOLD = "display:inline-block;vertical-align:top;margin:4px 20px 0 0"
 ASIDE = "display:inline-block;vertical-align:top;margin:0 16px 0 0"
-
-
-class Shown:
-    """HTML and the same in plain text; notebooks show the one, everything else the other."""
-
-    def __init__(self, markup: str, text: str):
-        self.html, self.text = markup, text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        return {"text/html": self.html, "text/plain": self.text}
-
-
-def display(shown: Shown) -> None:
-    """Show at once, also in the middle of a cell; without IPython print."""
-    interactive = sys.modules.get("IPython")
-    if interactive is not None and interactive.get_ipython() is not None:
-        from IPython.display import display as show_in_the_cell
-
-        show_in_the_cell(shown)
-    else:
-        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack signs
-        print(shown.text.encode(encoding, "replace").decode(encoding))
 
 
 # ---------------------------------------------------------------- words

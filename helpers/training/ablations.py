@@ -80,9 +80,9 @@ def one_head(model: Transformer) -> None:
 
 
 def no_residual(model: Transformer) -> None:
-    """LayerNorm(sublayer(x)) instead of LayerNorm(x + sublayer(x)): notebook 10."""
+    """LayerNorm(sublayer(x)), x is not added: notebook 10."""
     for layer in parts(model, ResidualLayer):
-        layer.add_and_norm = lambda x, sublayer, norm: norm(sublayer(x))
+        layer.add_and_norm = lambda x, sub, norm: norm(sub(x))
 
 
 def no_norm(model: Transformer) -> None:

@@ -185,7 +185,7 @@ def _go_on(run: _Run, folder: Path | None, every: int, shown: bool) -> History:
                 checkpoints.save(folder, done, run.state())
     done = f"{len(run.losses):,} of {steps:,} steps"
     if asked:
-        print(f"Interrupted after {done}: the model keeps what it has learned.")
+        print(f"Interrupted after {done}; what was learned is kept.")
     elif shown:
         print(f"{done}.")
     return History(run.losses, bool(asked))

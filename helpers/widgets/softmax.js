@@ -63,7 +63,8 @@ function render({ model, el }) {
   const heads = ["", "logit", "", "probability p", "", "p (1 − p)"];
   const head = h("tr", {}, ...heads.map((text) => h(text ? "th" : "td", {}, text)));
   const bar = row(knob("temperature"), knob("d_k"), button("reset", reset));
-  const table = h("table", { className: "soft" }, head, ...lines.map((line) => line.element));
+  const rows = h("table", { className: "soft" }, head, ...lines.map((line) => line.element));
+  const table = h("div", { className: "soft-box" }, rows);
   root.append(bar, rule, table, read);
   model.on("change:logits", redraw);
   redraw();

@@ -172,3 +172,29 @@ def test_saved_without_a_kernel_it_still_answers(page_of, shown):
     reset(root)
     value = drag(logit(root, "your"), 0.1)
     shows(root, [value, *LOGITS[1:]])
+
+
+# Of every two things in a line of the table that stand side by side, those less than 8 pixels apart
+# (a text's box is that of its letters, not of its cell).
+TOUCHING = """table => [...table.rows].flatMap((line) => {
+  const boxes = [...line.cells].filter((cell) => cell.hasChildNodes()).map((cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return { text: cell.textContent, ...range.getBoundingClientRect().toJSON() };
+  });
+  return boxes.flatMap((a, i) => boxes.slice(i + 1)
+    .filter((b) => Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top))
+    .filter((b) => Math.max(b.left - a.right, a.left - b.right) < 8)
+    .map((b) => `${a.text} | ${b.text}`));
+})"""
+
+
+@pytest.mark.parametrize("width", [390, 460, 620, 1400])
+def test_bars_have_room_and_numbers_stand_apart(page_of, width):
+    """On a phone too: a full bar is 100 pixels wide, and no heading or number touches the next."""
+    page = page_of(SoftmaxLab([9.0, -1, 0.5], ["your", "journey", "starts"]))
+    page.set_viewport_size({"width": width, "height": 900})
+    frames(page, 3)
+    root = page.locator(".step")
+    assert root.locator(".bar").first.bounding_box()["width"] >= 100
+    assert root.locator("table").evaluate(TOUCHING) == []

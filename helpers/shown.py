@@ -1,0 +1,132 @@
+"""What is shown, as HTML for eyes and as text for tests, terminals and screen readers."""
+
+import html
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Shown:
+    """HTML and the same in plain text; notebooks show the one, everything else the other."""
+
+    def __init__(self, markup: str, text: str):
+        self.html, self.text = markup, text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+
+def display(shown: Shown) -> None:
+    """Show at once, also in the middle of a cell; without IPython print."""
+    interactive = sys.modules.get("IPython")
+    if interactive is not None and interactive.get_ipython() is not None:
+        from IPython.display import display as show_in_the_cell
+
+        show_in_the_cell(shown)
+    else:
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # a console may lack signs
+        print(shown.text.encode(encoding, "replace").decode(encoding))
+
+
+def show(
+    array: Any,
+    rows: Sequence[Any] | None = None,
+    columns: Sequence[Any] | None = None,
+    title: str | None = None,
+    decimals: int = 4,
+) -> None:
+    """Show a number, vector or matrix (or a batch of them) with labelled rows and columns.
+
+    Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
+    A notebook shows a table, anything else its text.
+    Raises ValueError when there is not one label per row or column.
+    """
+    array = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+    texts, markups = [], []
+    for name, matrix in _matrices(array, title):
+        if matrix is None:
+            texts.append(name)
+            markups.append(_tag("div", name, "padding:2px 8px"))
+        else:
+            grid = _labelled(matrix, rows, columns, decimals)
+            texts.append(f"{name}\n{_text(*grid)}\n" if name else _text(*grid))
+            markups.append(_markup(*grid, name))
+    display(Shown("".join(markups), "\n".join(texts)))
+
+
+def _matrices(array: np.ndarray, title: str | None) -> Iterator[tuple[str | None, Any]]:
+    """The matrices of a batch with their titles, and before them its own title with None."""
+    if array.ndim <= 2:
+        yield title, array
+        return
+    if title:
+        yield title, None
+    for i, item in enumerate(array):
+        yield from _matrices(item, f"[{i}]" if array.ndim == 3 else f"[{i}, …]")
+
+
+def _labelled(
+    array: np.ndarray, rows: Sequence[Any] | None, columns: Sequence[Any] | None, decimals: int
+) -> tuple[list[list[str]], list[str], list[str]]:
+    """The numbers of a table as they are written, its row names and its headings, maybe none."""
+    grid = np.atleast_2d(array)
+    for name, labels, count in (("rows", rows, grid.shape[0]), ("columns", columns, grid.shape[1])):
+        if labels is not None and len(labels) != count:
+            raise ValueError(
+                f"{name} has {len(labels)} labels, but the array {array.shape} needs {count}"
+            )
+    cells = [[number(value, decimals) for value in row] for row in grid]
+    names, head = ([] if labels is None else [*map(str, labels)] for labels in (rows, columns))
+    return cells, names, head
+
+
+def _text(cells: list[list[str]], names: list[str], head: list[str]) -> str:
+    width = max(len(text) for line in [*cells, head or [""]] for text in line) + 2
+    margin = max(map(len, names), default=0)
+    lines = [("", head), *zip(names or [""] * len(cells), cells, strict=True)]
+    return "\n".join(
+        (name.ljust(margin) + "".join(text.rjust(width) for text in line)).rstrip()
+        for name, line in lines[0 if head else 1 :]
+    )
+
+
+# A sanitizer may drop styles (GitHub): then a plain table stays. Nothing in it depends on classes.
+_BOX = "overflow-x:auto;margin:4px 0 12px"
+_TABLE = "border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums"
+_CAPTION = "caption-side:top;text-align:left;white-space:nowrap;width:0;padding:2px 8px"
+_CELL = "padding:2px 8px;text-align:right"
+_HEADING = f"{_CELL};border-bottom:1px solid;white-space:nowrap"
+_NAME = "padding:2px 8px;text-align:left;white-space:nowrap"
+
+
+def _markup(cells: list[list[str]], names: list[str], head: list[str], title: str | None) -> str:
+    """The table as HTML; where the page is narrow, it scrolls in a box of its own."""
+    corner = ["<td></td>"] if names else []
+    lines = [corner + [_tag("th", text, _HEADING, "col") for text in head]] if head else []
+    for i, line in enumerate(cells):
+        name = [_tag("th", names[i], _NAME, "row")] if names else []
+        lines.append(name + [_tag("td", text, _CELL) for text in line])
+    caption = _tag("caption", title, _CAPTION) if title else ""
+    body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+    return f'<div style="{_BOX}"><table style="{_TABLE}">{caption}{body}</table></div>'
+
+
+def _tag(name: str, text: str, style: str, scope: str = "") -> str:
+    of = f' scope="{scope}"' if scope else ""
+    return f'<{name}{of} style="{style}">{html.escape(text)}</{name}>'
+
+
+def number(value: Any, decimals: int = 4) -> str:
+    """Write one number: floats with fixed decimals and no negative zero, the rest as it is.
+
+    A last bit that differs between machines does not show: 1.495 and 1.4949999999 print alike.
+    """
+    if isinstance(value, bool | np.bool_ | int | np.integer | str):
+        return str(value)
+    text = f"{round(float(value), 9):.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text
