@@ -186,11 +186,6 @@ def output_html(output, models: dict) -> str:
     return shown or data.get("text/html") or f'<pre class="printed">{html.escape(text)}</pre>'
 
 
-def fold(summary: str, body: str) -> str:
-    """What stays closed until the reader opens it."""
-    return f"<details><summary>{summary}</summary>\n{body}\n</details>"
-
-
 def cell_html(cell, page: Page, models: dict) -> str:
     """One cell with its outputs."""
     if cell.cell_type != "code":
@@ -198,12 +193,9 @@ def cell_html(cell, page: Page, models: dict) -> str:
     code = highlight(cell.source, get_lexer_by_name("ipython3"), HtmlFormatter(nowrap=True))
     source = f'<pre class="code"><code>{code.rstrip()}</code></pre>'
     outputs = "\n".join(output_html(output, models) for output in cell.outputs)
-    folded = cell.metadata.get("jupyter", {})
-    parts = [
-        fold("The question's code", source) if folded.get("source_hidden") else source,
-        fold("The answer", outputs) if folded.get("outputs_hidden") else outputs,
-    ]
-    return "\n".join([f'<div class="cell" data-cell="{cell.id}">', *parts, "</div>"])
+    if cell.metadata.get("jupyter", {}).get("source_hidden"):
+        source = f"<details><summary>The code</summary>\n{source}\n</details>"
+    return "\n".join([f'<div class="cell" data-cell="{cell.id}">', source, outputs, "</div>"])
 
 
 # ---------------------------------------------------------------- pages

@@ -27,10 +27,10 @@ RUN_FIRST = """async () => {
 }"""
 RESTART = "() => window.panel.sessionContext.restartKernel()"
 SETTING = "@jupyter-widgets/jupyterlab-manager:saveWidgetState"
-PICTURES = """() => [...document.querySelectorAll(".jp-Notebook .jp-OutputArea-output")].map((place) => {
+PICTURE = """place => {
   const image = place.querySelector("img");
   return { words: image?.alt, width: image?.naturalWidth, text: place.innerText.trim() };
-})"""
+}"""
 
 
 def state(notebook) -> dict:
@@ -101,7 +101,8 @@ def test_where_the_state_is_missing_the_picture_stands(lab, gallery):
     notebook = nbformat.read(gallery.path, as_version=4)
     lab.show(lab.write(stripped(notebook)))
     lab.page.wait_for_timeout(3000)  # ipywidgets looks for each widget for two seconds
-    places = lab.page.evaluate(PICTURES)
+    outputs = lab.page.locator(".jp-Notebook .jp-OutputArea-output")
+    places = [output.evaluate(PICTURE) for output in outputs.all()]
     told = [output.metadata["image/png"] for output in views(notebook)]
     assert [place["words"] for place in places] == [picture["alt"] for picture in told]
     assert all(place["width"] >= 300 and place["text"] == "" for place in places)
@@ -126,8 +127,9 @@ def test_of_two_days_both_live(lab):
 
 def test_a_restart_before_the_save_loses_nothing(lab):
     opened = lab.run(SOFTMAX, QUESTION)
-    assert opened.value("'SoftmaxLab' in globals()")  # the kernel has answered all that it was sent
     opened.page.evaluate(RESTART)
+    # JupyterLab gives up what it had asked the old kernel's subshells, and says so.
+    lab.errors[:] = [error for error in lab.errors if "create_subshell_request" not in error]
     opened.save()
     again = lab.show(opened.path)
     again.rendered()
