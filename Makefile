@@ -35,7 +35,7 @@ check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-$(READY): pyproject.toml .ci/install.py
+$(READY): pyproject.toml .ci/install.py $(wildcard helpers/widgets/jupyterlab/*)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python .ci/install.py
 	@touch $@

@@ -40,7 +40,6 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 MODEL = "IPY_MODEL_"  # before a model's id where another model's state refers to it
 QUESTION = re.compile(r"^predict\(", re.MULTILINE)
 FOLDED_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # Colab; JupyterLab
-FOLDED_OUTPUT = {"collapsed": True, "jupyter": {"outputs_hidden": True}}
 SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 RANDOM = re.compile(r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*")  # what editors give a new cell
 
@@ -235,11 +234,11 @@ def clean_cell(cell) -> None:
 
 
 def fold_questions(code) -> None:
-    """Fold the code of a question, which holds the reason, and the output that answers it."""
+    """Fold the code of a question, which holds the reason, and that of the answer after it."""
     for cell, following in itertools.pairwise(code):
         if QUESTION.search(cell.source):
             cell.metadata.update(FOLDED_CODE)
-            following.metadata.update(FOLDED_OUTPUT)
+            following.metadata.update(FOLDED_CODE)
 
 
 def canonical(notebook) -> str:

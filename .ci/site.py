@@ -203,11 +203,6 @@ def output_html(output, models: dict) -> str:
     return f'<pre class="printed">{html.escape(text)}</pre>'
 
 
-def fold(summary: str, body: str) -> str:
-    """What stays closed until the reader opens it."""
-    return f"<details><summary>{summary}</summary>\n{body}\n</details>"
-
-
 def cell_html(cell, page: Page, models: dict) -> str:
     """One cell with its outputs."""
     if cell.cell_type != "code":
@@ -215,13 +210,13 @@ def cell_html(cell, page: Page, models: dict) -> str:
     code = highlight(cell.source, get_lexer_by_name("ipython3"), HtmlFormatter(nowrap=True))
     source = f'<pre class="code"><code>{code.rstrip()}</code></pre>'
     outputs = "\n".join(output_html(output, models) for output in cell.outputs)
-    folded = cell.metadata.get("jupyter", {})
-    parts = [
-        fold("The question's code", source) if folded.get("source_hidden") else source,
-        fold("The answer", outputs) if folded.get("outputs_hidden") else outputs,
-    ]
+    if cell.metadata.get("jupyter", {}).get("source_hidden"):
+        source = f"<details><summary>The code</summary>
+{source}
+</details>"
     place = f'<div class="cell" id="cell-{cell.id}" data-cell="{cell.id}">'
-    return "\n".join([place, *parts, "</div>"])
+    return "
+".join([place, source, outputs, "</div>"])
 
 
 # ---------------------------------------------------------------- what every page has

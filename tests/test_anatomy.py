@@ -157,6 +157,23 @@ def test_the_answer_of_a_question_is_computed(path):
 
 
 @every_notebook
+def test_an_answer_is_folded_its_code_and_what_it_shows(path):
+    """By the metadata and by `folded`, which no Run All opens; so is the code of the question."""
+    code = [cell for cell in by_room(path)["Predict"] if cell["cell_type"] == "code"]
+    for asked, answered in pairwise(code):
+        if "predict(" in asked["source"]:
+            for cell in (asked, answered):
+                assert cell["metadata"]["jupyter"] == {"source_hidden": True}, cell["id"]
+                assert cell["metadata"]["cellView"] == "form", cell["id"]
+            (block,) = tree(answered).body
+            assert ast.unparse(block).startswith("with folded('The answer'):"), answered["id"]
+            (output,) = answered["outputs"]
+            markup = "".join(output["data"]["text/html"])
+            assert markup.startswith("<details><summary>The answer</summary>"), answered["id"]
+            assert markup.endswith("</details>"), answered["id"]
+
+
+@every_notebook
 def test_your_turn_has_two_to_four_exercises(path):
     """Markdown, a stub, its check: difficulty and minutes are those of the exercise."""
     from helpers.checks.exercises import find

@@ -114,10 +114,10 @@ def test_canonical_metadata_holds_nothing_volatile(tidied):
 
 
 def test_a_question_is_folded_and_so_is_its_answer(tidied):
-    """The code of a question holds its reason; the next cell shows the answer."""
+    """The code of a question holds its reason, that of the next cell the answer."""
     asked, answered = tidied["cells"][6:]
     assert asked["metadata"] == {"cellView": "form", "jupyter": {"source_hidden": True}}
-    assert answered["metadata"] == {"collapsed": True, "jupyter": {"outputs_hidden": True}}
+    assert answered["metadata"] == asked["metadata"]
 
 
 def test_canonical_counts_run_from_one(tidied):

@@ -1,14 +1,16 @@
-"""predict() in Python: which answers fit, words and picture without the answer, refusals."""
+"""predict() in Python: which answers fit, words and picture without the answer; folded()."""
 
 import base64
 import io
 
+import nbformat
 import numpy as np
 import pytest
 import torch
+from nbclient import NotebookClient
 from PIL import Image
 
-from helpers.widgets.predict import Predict, predict
+from helpers.widgets.predict import Predict, folded, predict
 
 
 @pytest.mark.parametrize(
@@ -103,3 +105,58 @@ def test_an_answer_must_be_one_value():
     with pytest.raises(TypeError, match=r"answer is \(6, 2\), a tuple"):
         predict("Which shape?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=(6, 2))
     assert predict("Which?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=str((6, 2))).right == 0
+
+
+# ---------------------------------------------------------------- folded
+
+MIXED = """from IPython.display import HTML, display
+from helpers.figures import bars
+from helpers.widgets import folded
+with folded("More & more"):
+    print("a < b", 5)
+    display({"text/html": "<b>bold</b>", "text/plain": "bold"}, raw=True)
+    print("not ended", end="")
+    print("", 1)
+    display(7)
+    display(bars({"t": [1, 2]}, ["x", "y"], alt="Two bars that tell nothing."))
+    kept = 3
+print("outside", kept)"""
+FAILING = """with folded("The answer"):
+    print("before")
+    1 / 0"""
+
+
+@pytest.fixture(scope="module")
+def cells():
+    """Two cells that fold, run in a kernel."""
+    book = nbformat.v4.new_notebook()
+    book.cells = [nbformat.v4.new_code_cell(source) for source in (MIXED, FAILING)]
+    return NotebookClient(book, kernel_name="python3", allow_errors=True).execute().cells
+
+
+def test_what_a_block_shows_is_folded_in_its_order(cells):
+    inside, outside = cells[0].outputs
+    assert outside.text == "outside 3\n"
+    markup = inside.data["text/html"]
+    assert markup.startswith("<details><summary>More &amp; more</summary>\n")
+    assert markup.endswith("</details>") and "open" not in markup.partition("data:")[0]
+    order = ["a &lt; b 5</pre>", "<b>bold</b>", "not ended 1\n7</pre>", "<img ", "In words"]
+    assert sorted(order, key=markup.index) == order
+    assert 'alt="Two bars that tell nothing." width="' in markup
+
+
+def test_its_text_is_that_of_the_cell_without_the_fold(cells):
+    lines = cells[0].outputs[0].data["text/plain"].splitlines()
+    assert lines[:4] == ["a < b 5", "bold", "not ended 1", "7"]
+    assert lines[4:] == ["Two bars that tell nothing.", "In words: Two bars that tell nothing."]
+
+
+def test_an_error_in_it_is_seen_after_what_came_before(cells):
+    before, error = cells[1].outputs
+    assert before.data["text/plain"] == "before" and error.ename == "ZeroDivisionError"
+
+
+def test_without_ipython_nothing_is_folded(capsys):
+    with folded("The answer"):
+        print("seen")
+    assert capsys.readouterr().out == "seen\n"

@@ -5,7 +5,7 @@ from helpers.widgets.heatmap import AttentionHeatmap
 from helpers.widgets.next_token import NextToken
 from helpers.widgets.norm import NormLab
 from helpers.widgets.positions import PositionExplorer
-from helpers.widgets.predict import predict
+from helpers.widgets.predict import folded, predict
 from helpers.widgets.product import MatrixProduct
 from helpers.widgets.softmax import SoftmaxLab
 
@@ -17,5 +17,6 @@ __all__ = [
     "NormLab",
     "PositionExplorer",
     "SoftmaxLab",
+    "folded",
     "predict",
 ]

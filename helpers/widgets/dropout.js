@@ -1,5 +1,6 @@
 // Attention weights under dropout: one draw, the mean of many, and its error.
 import { arrays, button, control, fmt, frame, h, limits, put, row, visible } from "./shared.js";
+import { initialize } from "./keep.js";
 import { Lines } from "./lines.js";
 import { matrices, panel, table } from "./labs.js";
 
@@ -68,4 +69,4 @@ async function render({ model, el }) {
   await arrays(model, (all) => ((weights = [...all.weights.data]), renew()));
   return close;
 }
-export default { render };
+export default { initialize, render };

@@ -3,6 +3,7 @@ import {
   arrays, button, control, exact, frame, h, limits, menu, paint, put, readout, row, sheet,
   softmax, visible,
 } from "./shared.js";
+import { initialize } from "./keep.js";
 import { Grid } from "./grid.js";
 
 const HOW = ["raw", "d_k", "layer", "head", "view", "temperature", "scaled", "causal", "softmax"];
@@ -176,4 +177,4 @@ async function render({ model, el }) {
   });
   return close;
 }
-export default { render };
+export default { initialize, render };

@@ -1,5 +1,6 @@
 // The next token: Python says what the model expects, the browser chooses.
 import { arrays, button, control, exact, frame, h, put, readout, row, visible } from "./shared.js";
+import { initialize } from "./keep.js";
 const ASKING = "The model computes …";
 
 /** Softmax with temperature, then top-k, then top-p: ids, likeliest first, and probabilities. */
@@ -91,4 +92,4 @@ async function render({ model, el }) {
   await arrays(model, (all) => turn((known = all)));
   return () => close((run = null));
 }
-export default { render };
+export default { initialize, render };

@@ -1,5 +1,6 @@
 // A residual stream before and after Add & Norm, and one row of it step by step.
 import { arrays, control, fmt, frame, h, limits, put, row, visible } from "./shared.js";
+import { initialize } from "./keep.js";
 import { matrices, table } from "./labs.js";
 
 const TRAITS = ["gamma", "beta", "eps", "add", "norm", "selected"];
@@ -63,4 +64,4 @@ async function render({ model, el }) {
   });
   return close;
 }
-export default { render };
+export default { initialize, render };

@@ -1,5 +1,6 @@
 // The table of sines and cosines, two of its rows, and their dot product by distance.
 import { control, frame, h, put, row, slider } from "./shared.js";
+import { initialize } from "./keep.js";
 import { Lines } from "./lines.js";
 import { matrices, panel, table } from "./labs.js";
 /** PE[pos, 2i] = sin(pos / 10000^(2i/d)), PE[pos, 2i+1] = the cosine of the same angle. */
@@ -63,4 +64,4 @@ function render({ model, el }) {
   renew();
   return close;
 }
-export default { render };
+export default { initialize, render };

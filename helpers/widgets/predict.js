@@ -1,5 +1,6 @@
 // A question before the reveal: choose, check, read why.
 import { button, frame, h, put, readout, row } from "./shared.js";
+import { initialize } from "./keep.js";
 
 function render({ model, el }) {
   const { root, close } = frame(model, el, () => {});
@@ -37,4 +38,4 @@ function render({ model, el }) {
   judge();
   return close;
 }
-export default { render };
+export default { initialize, render };

@@ -1,5 +1,6 @@
 // A matrix product by hand: A left, B above the result, where a row meets a column.
 import { arrays, button, exact, frame, h, put, readout, row, visible } from "./shared.js";
+import { initialize } from "./keep.js";
 import { Grid } from "./grid.js";
 
 const HINT = "Point at a cell or use arrow keys; click or Enter keeps it, then steps through it.";
@@ -92,4 +93,4 @@ async function render({ model, el }) {
   });
   return () => (clearInterval(timer), close());
 }
-export default { render };
+export default { initialize, render };

@@ -1,5 +1,6 @@
 // Softmax to touch: drag the logits, and see what becomes of them.
 import { button, control, exact, fmt, frame, h, put, row, softmax, visible } from "./shared.js";
+import { initialize } from "./keep.js";
 
 const RANGES = {
   temperature: { min: 0.1, max: 10, step: 0.01, log: true },
@@ -70,4 +71,4 @@ function render({ model, el }) {
   redraw();
   return close;
 }
-export default { render };
+export default { initialize, render };

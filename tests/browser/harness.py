@@ -35,7 +35,6 @@ SETTINGS = {
     "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
     "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/apputils-extension/themes": {"theme": THEMES["light"]},
-    "@jupyter-widgets/jupyterlab-manager/plugin": {"saveState": True},
 }
 
 
@@ -125,8 +124,6 @@ class Server:
 
 # ---------------------------------------------------------------- JupyterLab
 
-# ipywidgets may look for a model before it has read the saved ones, and gives up (its issue 3823).
-LOST = "Error displaying widget: model not found"
 OPEN = """async path => {
   const { commands } = window.jupyterapp;
   const panel = await commands.execute("docmanager:open", { path });
@@ -159,9 +156,8 @@ RUN = f"""async () => {{
 RENDERED = f"""async () => {{
   const views = {OUTPUTS}.filter((o) => o.data?.["{WIDGET}"]).length;
   const drawn = () => document.querySelectorAll(".jp-Notebook .jp-OutputArea-output .step").length;
-  const failed = () => document.querySelector(".jp-Notebook").textContent.includes("{LOST}");
   const end = performance.now() + 20_000;
-  while (drawn() < views && !failed() && performance.now() < end)
+  while (drawn() < views && performance.now() < end)
     await new Promise(requestAnimationFrame);
   return drawn() >= views;
 }}"""
@@ -197,28 +193,27 @@ class Lab:
 
     def open(self, notebook) -> "Notebook":
         """Show a notebook (nbformat) as it is, without running it, and close the one before."""
-        for _ in range(5):
-            opened = self.show(notebook)
-            if not self.page.get_by_text(LOST).count():
-                break
+        opened = self.show(self.write(notebook))
         opened.rendered()
         return opened
 
-    def show(self, notebook) -> "Notebook":
+    def write(self, notebook) -> Path:
+        """Put a notebook beside those that the server has."""
         self.count += 1
         path = self.server.files / f"test_{self.count}.ipynb"
         nbformat.write(notebook, path)
+        return path
+
+    def show(self, path: Path) -> "Notebook":
+        """Open a file, after the notebook before was closed and its kernel shut down."""
         self.page.evaluate(CLOSE)
         self.page.evaluate(OPEN, path.name)
-        self.page.evaluate(RENDERED)
         return Notebook(self.page, path)
 
     def run(self, *sources: str) -> "Notebook":
         """Open a notebook of these code cells, run all, wait until its widgets stand there."""
         opened = self.open(notebook_of(*sources))
-        complaints = self.page.evaluate(RUN)
-        assert not complaints, "\n".join(complaints)
-        opened.rendered()
+        opened.run()
         return opened
 
     def theme(self, name: str) -> None:
@@ -239,6 +234,12 @@ class Notebook:
         others = self.page.locator(".jp-OutputArea-output:not(:has(.step))")
         assert self.page.evaluate(RENDERED), f"widgets not drawn: {others.all_inner_texts()}"
         frames(self.page)
+
+    def run(self) -> None:
+        """Run all cells, and wait until their widgets are drawn."""
+        complaints = self.page.evaluate(RUN)
+        assert not complaints, "\n".join(complaints)
+        self.rendered()
 
     def widget(self, cell: int):
         """The root of the widget that a cell shows."""

@@ -1,8 +1,9 @@
-"""predict() by mouse and keys: in JupyterLab, saved and not run again, and offline."""
+"""predict() by mouse and keys: in JupyterLab, saved and not run again, offline; folded answers."""
 
+import nbformat
 import pytest
 
-from browser.harness import frames, press
+from browser.harness import frames, notebook_of, press
 
 CELLS = [
     """import numpy as np
@@ -91,3 +92,75 @@ def test_by_mouse_on_the_words(page_of, saved):
     click(root, "Check")
     assert verdict(root) == "Not this one. Try again."
     assert root.locator("b").count() == 0
+
+
+# ---------------------------------------------------------------- the answer, folded
+
+ASKED = "predict('Which?', ['1.2345', '2.3456', '3.4567'], answer=right)"
+LESSON = [
+    "from helpers.figures import show\nfrom helpers.widgets import folded, predict",
+    f"choices = 3\nright = '2.3456'\n{ASKED}",
+    """with folded("The answer"):
+    show([2.3456], title="a table")
+    print("it is two")
+    assert 2.3456 > 2""",
+]
+SHOWN, CODE = ["2.3456", "it is two"], ["assert", "it is two"]
+
+
+@pytest.fixture
+def lesson(lab, ci):
+    """A question and its answer, folded as the lessons are, opened and run."""
+    text = ci("notebooks").canonical(notebook_of(*LESSON))
+    opened = lab.open(nbformat.reads(text, as_version=4))
+    opened.run()
+    return opened
+
+
+def seen(place) -> str:
+    """The text of an element that a reader sees."""
+    walk = """place => {
+      const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+      let seen = "";
+      while (walker.nextNode())
+        if (walker.currentNode.parentElement.checkVisibility({ visibilityProperty: true }))
+          seen += walker.currentNode.data;
+      return seen;
+    }"""
+    return place.evaluate(walk)
+
+
+def cell(opened, number: int):
+    return opened.page.locator(f".jp-Notebook .jp-Cell >> nth={number}")
+
+
+def test_run_all_gives_no_answer_away(lesson):
+    """Neither by code nor by what it shows; a click opens each, a second one closes it."""
+    asked, answer = cell(lesson, 1), cell(lesson, 2)
+    assert "right" not in seen(asked.locator(".jp-Cell-inputWrapper"))
+    assert not [text for text in SHOWN + CODE if text in seen(answer)], seen(answer)
+    line = answer.get_by_text("The answer", exact=True)
+    line.click()
+    assert all(text in seen(answer) for text in SHOWN) and "assert" not in seen(answer)
+    line.click()
+    assert not [text for text in SHOWN if text in seen(answer)]
+
+
+def test_opened_code_stays_open_and_a_new_run_folds_the_answer(lesson):
+    answer = cell(lesson, 2)
+    answer.locator(".jp-InputPlaceholder").click()
+    answer.get_by_text("The answer", exact=True).click()
+    assert all(text in seen(answer) for text in SHOWN + CODE)
+    lesson.run()
+    assert "assert" in seen(answer) and "a table" not in seen(answer.locator(".jp-OutputArea"))
+    assert not lesson.save().cells[2].metadata.get("jupyter", {}).get("source_hidden")
+
+
+def test_on_a_page_the_answer_is_folded_too(lesson, page_of):
+    page = page_of(lesson.save())
+    answer = page.locator("[data-cell]").nth(2)
+    assert not [text for text in SHOWN + CODE if text in seen(answer)], seen(answer)
+    assert "right" not in seen(page.locator("[data-cell]").nth(1).locator("details"))
+    for line in answer.locator("summary").all():
+        line.click()
+    assert all(text in seen(answer) for text in SHOWN + CODE)
