@@ -9,16 +9,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from cells import SOFTMAX, Notebook
-from lessons import PATHS, headings
+from lessons import PATHS, code_cells, headings
 
 from helpers import attention
 from helpers.checks import bundle, evidence, show
 from helpers.checks.compare import Opaque, Raised, TimedOut
 from helpers.checks.exercise import About
-from helpers.checks.exercises import exercises
-from helpers.checks.judge import Evidence, Verdict
+from helpers.checks.exercises import ASKED, exercises
+from helpers.checks.judge import Evidence, Verdict, grade
 from helpers.checks.keep import TITLES
 
+ASKED_NAMES = [name for names in ASKED.values() for name in names]
 VOID = {"br", "img"}
 STUB = 'def softmax(x, axis=-1):\n    """Numbers → weights."""\n    ...'
 ONE_SUM = "def softmax(x, axis=-1):\n    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()"
@@ -27,7 +28,7 @@ HOSTILE = "<script>alert(1)</script> & 'quotes' `code` \\x1b[31m \\ud800"
 
 @pytest.fixture
 def notebook(monkeypatch):
-    for name, value in {"last": None, "shown": {}, "right": set()}.items():
+    for name, value in {"checked": {}, "named": None, "shown": {}, "right": set()}.items():
         monkeypatch.setattr(show.Memory, name, value)
     return Notebook(monkeypatch)
 
@@ -59,6 +60,11 @@ def checked(notebook, source, name="softmax"):
     notebook.run(source).run(f"answer = {name}\n{name} = check({name})")
     Reader(notebook.html)
     return notebook[name]
+
+
+def few(text):
+    """Whether a text is short, and names at most the exercises of one notebook."""
+    return len(text) < 300 and len(set(re.findall(r"\w+", text)) & set(exercises())) <= 4
 
 
 # ---------------------------------------------------------------- what check returns and says
@@ -109,8 +115,8 @@ def test_what_is_no_exercise_comes_back_with_words(notebook, made):
     notebook.run("class Odd:\n    def __getattr__(self, name): raise RuntimeError(name)")
     notebook.run(f"made = {made}\nback = check(made)")
     assert notebook["back"] is notebook["made"]
-    assert "There are exercises for" in notebook.last and "softmax" in notebook.last
-    Reader(notebook.html)
+    assert "progress()" in notebook.last or "Is it " in notebook.last
+    assert few(notebook.last) and few(Reader(notebook.html).words)
 
 
 def test_mistyped_name_is_guessed(notebook):
@@ -308,11 +314,34 @@ def test_hints_come_one_by_one(notebook):
     assert notebook.last.startswith("attention_scores, hint 1 of 3, ")
 
 
-@pytest.mark.parametrize("call", ["hint()", "solution()", 'hint("no")', "solution(3)", "hint([])"])
-def test_help_without_a_known_name_lists_names(notebook, call):
+MISUSES = [
+    "hint()",
+    "solution()",
+    'hint("no")',
+    "solution(3)",
+    "hint([])",
+    'hint("x" * 10**6)',
+    "check()",
+    "check(3)",
+    "check(lambda x: x)",
+]
+
+
+@pytest.mark.parametrize("call", MISUSES)
+def test_a_misuse_offers_what_this_notebook_asks(notebook, call):
     notebook.run(call)
-    assert "softmax" in notebook.last and "attention_scores" in notebook.last
-    Reader(notebook.html)
+    assert "progress()" in notebook.last and few(notebook.last) and few(Reader(notebook.html).words)
+    checked(notebook, STUB)
+    notebook.run(call)
+    assert "log_softmax" in notebook.last or notebook.last.startswith(("softmax, hint", "def "))
+    assert notebook.last.startswith("def ") or few(notebook.last)
+
+
+def test_a_mistyped_name_gets_the_nearest_alone(notebook):
+    notebook.run('hint("sofmax")')
+    assert notebook.last == "No exercise is called sofmax. Is it softmax?"
+    with pytest.raises(KeyError, match="no exercise is called 'sofmax'; is it 'softmax'"):
+        grade(notebook["np"], "sofmax")
 
 
 @pytest.mark.parametrize("name", exercises())
@@ -324,13 +353,53 @@ def test_solution_is_the_source_of_the_reference(notebook, name):
 
 def test_progress_counts_what_is_done(notebook):
     notebook.run("progress()")
-    assert notebook.last.startswith(f"0 of {len(exercises())} exercises done.")
+    assert notebook.last.startswith(f"0 of {len(ASKED_NAMES)} exercises done.")
     checked(notebook, SOFTMAX)
     notebook.run("progress()")
-    assert notebook.last.startswith(f"1 of {len(exercises())} exercises done.")
+    assert notebook.last.startswith(f"1 of {len(ASKED_NAMES)} exercises done.")
     assert "✓ softmax" in notebook.last and "○ attention_scores" in notebook.last
-    for title in (f"{known.notebook} · {TITLES[known.notebook]}" for known in exercises().values()):
+    for title in (f"{number} · {TITLES[number]}" for number in ASKED):
         assert title in notebook.last and title in notebook.html.replace("\u00a0", " ")
+    Reader(notebook.html)
+
+
+def test_progress_counts_what_the_notebooks_ask(notebook):
+    """Neither less nor more, in their order."""
+    asked = {
+        path.stem[:2]: tuple(found[1] for cell in code_cells(path)
+                             if (found := re.fullmatch(r"(\w+) = check\(\1\)", cell["source"])))
+        for path in PATHS
+    }  # fmt: skip
+    assert asked == ASKED
+    assert all(exercises()[n].notebook == number for number in ASKED for n in ASKED[number])
+    notebook.run("progress()")
+    shown = notebook.last.removesuffix("✓ done, ○ open")
+    assert re.findall(r"○ (\w+)", shown) == ASKED_NAMES
+    show.Memory.right |= set(exercises())
+    notebook.run("progress()")
+    assert notebook.last.startswith(f"{len(ASKED_NAMES)} of {len(ASKED_NAMES)} exercises done.")
+
+
+BROKEN_FILES = {
+    "a line that is no Python": ("x = 1\ndef softmax(:\n", "line 2: "),
+    "an open string": ("x = 1\n\ny = '\n", "line 3: "),
+    "bytes that are no text": (b"x = 1\ny = '\xff'\n", "line 2: it is not UTF-8 text"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN_FILES.values(), ids=BROKEN_FILES)
+def test_progress_says_which_line_of_the_file_stops_it(
+    notebook, tmp_path, monkeypatch, text, reason
+):
+    path = tmp_path / "my_transformer.py"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    monkeypatch.setenv("MY_TRANSFORMER", str(path))
+    notebook.run("progress()")
+    first, second = notebook.last.splitlines()[:2]
+    assert first.startswith(f"my_transformer.py cannot be read, {reason}")
+    assert "repair that line" in first and "make fresh" in first and "not counted" in first
+    assert second == f"0 of {len(ASKED_NAMES)} exercises done."
+    assert "<code>make fresh</code>" in notebook.html
     Reader(notebook.html)
 
 

@@ -24,6 +24,7 @@ from helpers.checks.observe import observe_apart
 from helpers.checks.source import Obstacle, Piece, names_used, piece_of
 
 FILE = "my_transformer.py"
+REPAIR = "repair that line, or set the file aside: `make fresh`, or give it another name"
 PATIENCE = 10.0  # seconds to wait for another notebook that is writing
 TITLE = '''"""My transformer: what I wrote in the course, each part checked.
 
@@ -96,13 +97,15 @@ def kept_where(path: Path) -> str:
     return f"Kept in `{path.name}`, beside this notebook." if beside else f"Kept in `{path}`."
 
 
-def kept_names() -> set[str]:
-    """The exercises that have an answer in the file."""
+def kept_names() -> tuple[set[str], str]:
+    """The exercises that have an answer in the file, and what keeps it from being read, or ""."""
+    path = path_of()
     try:
-        path = path_of()
-        return set(read(path).functions()) if path and path.exists() else set()
-    except (Obstacle, OSError):
-        return set()
+        return set(read(path).functions()) if path and path.exists() else set(), ""
+    except Obstacle as obstacle:
+        return set(), str(obstacle)
+    except OSError as error:
+        return set(), f"{path.name} cannot be read ({error.strerror or 'no reason given'})"
 
 
 # ---------------------------------------------------------------- the file
@@ -140,13 +143,15 @@ def read(path: Path) -> Book:
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, ValueError) as error:
-        raise Obstacle(f"{unreadable(path, error)}; repair it, or begin a new one") from None
+        raise Obstacle(f"{unreadable(path, error)}; {REPAIR}") from None
 
 
 def unreadable(path: Path, error: Exception) -> str:
     """Name the line of a file that stops Python, and why."""
     line = getattr(error, "lineno", None)
     reason = getattr(error, "msg", None) or str(error) or type(error).__name__
+    if isinstance(error, UnicodeDecodeError):
+        line, reason = error.object[: error.start].count(b"\n") + 1, "it is not UTF-8 text"
     return f"{path.name} cannot be read" + (f", line {line}: {reason}" if line else f": {reason}")
 
 
