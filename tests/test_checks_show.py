@@ -1,5 +1,6 @@
 """What a learner sees of a check: verdict, evidence, hints, solution, progress; no traceback."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -74,6 +75,35 @@ def test_right_answer_comes_back(notebook):
     assert checked(notebook, SOFTMAX) is notebook["answer"]
     assert notebook.last.startswith("softmax: right, tried on three scores; two rows")
     assert "<b>✓ right</b>" in notebook.html
+
+
+TENSORS = """
+def softmax(x, axis=-1):
+    '''For tensors.'''
+    return torch.softmax(x.double(), axis)
+"""
+
+
+def test_a_right_answer_for_tensors_comes_back_for_arrays_too(notebook):
+    """The next cell may hand it either; it stays the learner's, for another check as well."""
+    notebook.run("import torch")
+    back = checked(notebook, TENSORS)
+    assert notebook.last.startswith("softmax: right,")
+    scores = np.random.default_rng(0).normal(size=(2, 10**6))  # as large as the notebook likes
+    np.testing.assert_allclose(back(scores), attention.softmax(scores))
+    notebook.run("made = softmax(torch.tensor([1.0, 2.0]))")
+    assert isinstance(notebook["made"], notebook["torch"].Tensor)
+    assert back.__name__ == "softmax" and back.__doc__ == "For tensors."
+    assert inspect.getsource(back) == TENSORS.lstrip("\n")
+    notebook.run("again = check(softmax)")
+    assert notebook.last.startswith("softmax: right,")
+    assert notebook["again"].__wrapped__ is notebook["answer"]
+
+
+def test_a_right_answer_for_both_comes_back_as_it_is(notebook):
+    notebook.run("import torch")
+    made = "def scale_scores(S, d_k):\n    return S / d_k**0.5"
+    assert checked(notebook, made, "scale_scores") is notebook["answer"]
 
 
 def test_reference_comes_back_for_a_wrong_answer(notebook):
