@@ -1,5 +1,6 @@
 """What a learner sees of a check: verdict, evidence, hints, solution, progress; no traceback."""
 
+import inspect
 import json
 import re
 import subprocess
@@ -9,16 +10,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from cells import SOFTMAX, Notebook
-from lessons import PATHS, headings
+from lessons import PATHS, code_cells, headings
 
 from helpers import attention
 from helpers.checks import bundle, evidence, show
 from helpers.checks.compare import Opaque, Raised, TimedOut
 from helpers.checks.exercise import About
-from helpers.checks.exercises import exercises
-from helpers.checks.judge import Evidence, Verdict
+from helpers.checks.exercises import ASKED, exercises
+from helpers.checks.judge import Evidence, Verdict, grade
 from helpers.checks.keep import TITLES
 
+ASKED_NAMES = [name for names in ASKED.values() for name in names]
 VOID = {"br", "img"}
 STUB = 'def softmax(x, axis=-1):\n    """Numbers → weights."""\n    ...'
 ONE_SUM = "def softmax(x, axis=-1):\n    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()"
@@ -27,7 +29,7 @@ HOSTILE = "<script>alert(1)</script> & 'quotes' `code` \\x1b[31m \\ud800"
 
 @pytest.fixture
 def notebook(monkeypatch):
-    for name, value in {"last": None, "shown": {}, "right": set()}.items():
+    for name, value in {"checked": {}, "named": None, "shown": {}, "right": set()}.items():
         monkeypatch.setattr(show.Memory, name, value)
     return Notebook(monkeypatch)
 
@@ -61,6 +63,11 @@ def checked(notebook, source, name="softmax"):
     return notebook[name]
 
 
+def few(text):
+    """Whether a text is short, and names at most the exercises of one notebook."""
+    return len(text) < 300 and len(set(re.findall(r"\w+", text)) & set(exercises())) <= 4
+
+
 # ---------------------------------------------------------------- what check returns and says
 
 
@@ -68,6 +75,35 @@ def test_right_answer_comes_back(notebook):
     assert checked(notebook, SOFTMAX) is notebook["answer"]
     assert notebook.last.startswith("softmax: right, tried on three scores; two rows")
     assert "<b>✓ right</b>" in notebook.html
+
+
+TENSORS = """
+def softmax(x, axis=-1):
+    '''For tensors.'''
+    return torch.softmax(x.double(), axis)
+"""
+
+
+def test_a_right_answer_for_tensors_comes_back_for_arrays_too(notebook):
+    """The next cell may hand it either; it stays the learner's, for another check as well."""
+    notebook.run("import torch")
+    back = checked(notebook, TENSORS)
+    assert notebook.last.startswith("softmax: right,")
+    scores = np.random.default_rng(0).normal(size=(2, 10**6))  # as large as the notebook likes
+    np.testing.assert_allclose(back(scores), attention.softmax(scores))
+    notebook.run("made = softmax(torch.tensor([1.0, 2.0]))")
+    assert isinstance(notebook["made"], notebook["torch"].Tensor)
+    assert back.__name__ == "softmax" and back.__doc__ == "For tensors."
+    assert inspect.getsource(back) == TENSORS.lstrip("\n")
+    notebook.run("again = check(softmax)")
+    assert notebook.last.startswith("softmax: right,")
+    assert notebook["again"].__wrapped__ is notebook["answer"]
+
+
+def test_a_right_answer_for_both_comes_back_as_it_is(notebook):
+    notebook.run("import torch")
+    made = "def scale_scores(S, d_k):\n    return S / d_k**0.5"
+    assert checked(notebook, made, "scale_scores") is notebook["answer"]
 
 
 def test_reference_comes_back_for_a_wrong_answer(notebook):
@@ -109,8 +145,8 @@ def test_what_is_no_exercise_comes_back_with_words(notebook, made):
     notebook.run("class Odd:\n    def __getattr__(self, name): raise RuntimeError(name)")
     notebook.run(f"made = {made}\nback = check(made)")
     assert notebook["back"] is notebook["made"]
-    assert "There are exercises for" in notebook.last and "softmax" in notebook.last
-    Reader(notebook.html)
+    assert "progress()" in notebook.last or "Is it " in notebook.last
+    assert few(notebook.last) and few(Reader(notebook.html).words)
 
 
 def test_mistyped_name_is_guessed(notebook):
@@ -309,29 +345,97 @@ def test_hints_come_one_by_one(notebook):
     assert notebook.last.startswith("attention_scores, hint 1 of 3, ")
 
 
-@pytest.mark.parametrize("call", ["hint()", "solution()", 'hint("no")', "solution(3)", "hint([])"])
-def test_help_without_a_known_name_lists_names(notebook, call):
+SOLUTION = "import numpy as np\n\n\ndef softmax("
+MISUSES = [
+    "hint()",
+    "solution()",
+    'hint("no")',
+    "solution(3)",
+    "hint([])",
+    'hint("x" * 10**6)',
+    "check()",
+    "check(3)",
+    "check(lambda x: x)",
+]
+
+
+@pytest.mark.parametrize("call", MISUSES)
+def test_a_misuse_offers_what_this_notebook_asks(notebook, call):
     notebook.run(call)
-    assert "softmax" in notebook.last and "attention_scores" in notebook.last
-    Reader(notebook.html)
+    assert "progress()" in notebook.last and few(notebook.last) and few(Reader(notebook.html).words)
+    checked(notebook, STUB)
+    notebook.run(call)
+    assert "log_softmax" in notebook.last or notebook.last.startswith(("softmax, hint", SOLUTION))
+    assert notebook.last.startswith(SOLUTION) or few(notebook.last)
+
+
+def test_a_mistyped_name_gets_the_nearest_alone(notebook):
+    notebook.run('hint("sofmax")')
+    assert notebook.last == "No exercise is called sofmax. Is it softmax?"
+    with pytest.raises(KeyError, match="no exercise is called 'sofmax'; is it 'softmax'"):
+        grade(notebook["np"], "sofmax")
 
 
 @pytest.mark.parametrize("name", exercises())
-def test_solution_is_the_source_of_the_reference(notebook, name):
+def test_solution_is_the_source_of_the_reference_after_its_imports(notebook, name):
     notebook.run(f"solution({name!r})")
-    assert notebook.last.startswith(("def ", "@", "class ")) and f"def {name}(" in notebook.last
+    source = inspect.getsource(exercises()[name].reference)
+    assert notebook.last.endswith(source.strip("\n"))
+    assert all(
+        re.match("import |from |$", line) for line in notebook.last.split("def ")[0].split("\n")
+    )
     Reader(notebook.html)
 
 
 def test_progress_counts_what_is_done(notebook):
     notebook.run("progress()")
-    assert notebook.last.startswith(f"0 of {len(exercises())} exercises done.")
+    assert notebook.last.startswith(f"0 of {len(ASKED_NAMES)} exercises done.")
     checked(notebook, SOFTMAX)
     notebook.run("progress()")
-    assert notebook.last.startswith(f"1 of {len(exercises())} exercises done.")
+    assert notebook.last.startswith(f"1 of {len(ASKED_NAMES)} exercises done.")
     assert "✓ softmax" in notebook.last and "○ attention_scores" in notebook.last
-    for title in (f"{known.notebook} · {TITLES[known.notebook]}" for known in exercises().values()):
+    for title in (f"{number} · {TITLES[number]}" for number in ASKED):
         assert title in notebook.last and title in notebook.html.replace("\u00a0", " ")
+    Reader(notebook.html)
+
+
+def test_progress_counts_what_the_notebooks_ask(notebook):
+    """Neither less nor more, in their order."""
+    asked = {
+        path.stem[:2]: tuple(found[1] for cell in code_cells(path)
+                             if (found := re.fullmatch(r"(\w+) = check\(\1\)", cell["source"])))
+        for path in PATHS
+    }  # fmt: skip
+    assert asked == ASKED
+    assert all(exercises()[n].notebook == number for number in ASKED for n in ASKED[number])
+    notebook.run("progress()")
+    shown = notebook.last.removesuffix("✓ done, ○ open")
+    assert re.findall(r"○ (\w+)", shown) == ASKED_NAMES
+    show.Memory.right |= set(exercises())
+    notebook.run("progress()")
+    assert notebook.last.startswith(f"{len(ASKED_NAMES)} of {len(ASKED_NAMES)} exercises done.")
+
+
+BROKEN_FILES = {
+    "a line that is no Python": ("x = 1\ndef softmax(:\n", "line 2: "),
+    "an open string": ("x = 1\n\ny = '\n", "line 3: "),
+    "bytes that are no text": (b"x = 1\ny = '\xff'\n", "line 2: it is not UTF-8 text"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BROKEN_FILES.values(), ids=BROKEN_FILES)
+def test_progress_says_which_line_of_the_file_stops_it(
+    notebook, tmp_path, monkeypatch, text, reason
+):
+    path = tmp_path / "my_transformer.py"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    monkeypatch.setenv("MY_TRANSFORMER", str(path))
+    notebook.run("progress()")
+    first, second = notebook.last.splitlines()[:2]
+    assert first.startswith(f"my_transformer.py cannot be read, {reason}")
+    assert "repair that line" in first and "make fresh" in first and "not counted" in first
+    assert second == f"0 of {len(ASKED_NAMES)} exercises done."
+    assert "<code>make fresh</code>" in notebook.html
     Reader(notebook.html)
 
 

@@ -6,10 +6,14 @@ from functools import cache
 import pytest
 from learners import answers, load
 
-from helpers.checks import grade
+from helpers.checks import bundle, check, grade
+from helpers.checks.exercises import find
+from helpers.checks.judge import RIGHT, judge
+from helpers.checks.observe import observe
 
 pytestmark = pytest.mark.long
 ANSWERS = answers()
+PYTORCH = re.compile(r"torch|\bF\.|tensor|unsqueeze|masked_fill|chunk|\bdim=|keepdim=|\.size\(")
 NAMED = 0.9  # the share of wrong answers whose mistake a hint names
 
 
@@ -40,3 +44,19 @@ def test_hints_name_the_mistake():
     missed = [answer for answer in wrong if not named(answer)]
     share = 1 - len(missed) / len(wrong)
     assert share >= NAMED, "\n".join([f"{share:.1%} named; not:", *map(told, missed)])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [a for a in ANSWERS if a.right and PYTORCH.search(a.source) and find(a.exercise).backends[1:]],
+    ids=lambda answer: f"{answer.exercise}-{answer.place}",
+)
+def test_what_check_hands_back_takes_arrays(answer, monkeypatch):
+    """Whatever it was written for: the cells after a check go on with arrays, or with tensors."""
+    monkeypatch.setattr(bundle, "display", lambda shown: None)
+    known, own = find(answer.exercise), load(answer)
+    back = check(own)
+    for backend in ("numpy",) if back is own else ("numpy", "torch"):
+        assert judge(known, list(observe(back, known, backend))).status == RIGHT, backend
+    if back is not own:
+        assert back.__wrapped__ is own and check(back).__wrapped__ is own

@@ -21,9 +21,10 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.exercises import exercises
 from helpers.checks.judge import RIGHT, grade, judge
 from helpers.checks.observe import observe_apart
-from helpers.checks.source import Obstacle, Piece, names_used, piece_of
+from helpers.checks.source import Obstacle, Piece, import_lines, names_used, piece_of
 
 FILE = "my_transformer.py"
+REPAIR = "repair that line, or set the file aside: `make fresh`, or give it another name"
 PATIENCE = 10.0  # seconds to wait for another notebook that is writing
 TITLE = '''"""My transformer: what I wrote in the course, each part checked.
 
@@ -59,14 +60,17 @@ def path_of() -> Path | None:
     return Path(named) if named else Path.cwd() / FILE
 
 
-def keep(function: Callable, known: Exercise) -> str:
-    """Keep a right answer; say in a sentence where it is, or why it is not kept."""
+def keep(function: Callable, known: Exercise, tensors: bool) -> str:
+    """Keep a right answer, one for tensors only as one that takes arrays as well.
+
+    Returns a sentence that says where it is, or why it is not kept.
+    """
     path = path_of()
     if path is None:
         return ""
     try:
         piece = piece_of(function, known.name)
-        if wants_tensors(function, known):
+        if tensors:
             piece.imports["on_tensors"] = "from helpers.checks.observe import on_tensors"
             piece.definitions[known.name] = "@on_tensors\n" + piece.definitions[known.name]
         with locked(path.parent):
@@ -82,10 +86,12 @@ def keep(function: Callable, known: Exercise) -> str:
 
 
 def wants_tensors(function: Callable, known: Exercise) -> bool:
-    """Whether an answer is right on tensors only; in the file it then takes arrays as well."""
+    """Whether an answer is right on tensors only."""
     if "torch" not in sys.modules or known.backends == ("torch",):
         return False
-    return judge(known, observe_apart(function, known, "numpy")).status != RIGHT
+    with contextlib.suppress(Exception):  # an addition: a right answer stays right without it
+        return judge(known, observe_apart(function, known, "numpy")).status != RIGHT
+    return False
 
 
 def kept_where(path: Path) -> str:
@@ -96,13 +102,15 @@ def kept_where(path: Path) -> str:
     return f"Kept in `{path.name}`, beside this notebook." if beside else f"Kept in `{path}`."
 
 
-def kept_names() -> set[str]:
-    """The exercises that have an answer in the file."""
+def kept_names() -> tuple[set[str], str]:
+    """The exercises that have an answer in the file, and what keeps it from being read, or ""."""
+    path = path_of()
     try:
-        path = path_of()
-        return set(read(path).functions()) if path and path.exists() else set()
-    except (Obstacle, OSError):
-        return set()
+        return set(read(path).functions()) if path and path.exists() else set(), ""
+    except Obstacle as obstacle:
+        return set(), str(obstacle)
+    except OSError as error:
+        return set(), f"{path.name} cannot be read ({error.strerror or 'no reason given'})"
 
 
 # ---------------------------------------------------------------- the file
@@ -140,13 +148,15 @@ def read(path: Path) -> Book:
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (SyntaxError, ValueError) as error:
-        raise Obstacle(f"{unreadable(path, error)}; repair it, or begin a new one") from None
+        raise Obstacle(f"{unreadable(path, error)}; {REPAIR}") from None
 
 
 def unreadable(path: Path, error: Exception) -> str:
     """Name the line of a file that stops Python, and why."""
     line = getattr(error, "lineno", None)
     reason = getattr(error, "msg", None) or str(error) or type(error).__name__
+    if isinstance(error, UnicodeDecodeError):
+        line, reason = error.object[: error.start].count(b"\n") + 1, "it is not UTF-8 text"
     return f"{path.name} cannot be read" + (f", line {line}: {reason}" if line else f": {reason}")
 
 
@@ -241,10 +251,8 @@ def insert(book: Book, piece: Piece, known: Exercise) -> set[str]:
         titles = [i + 1 for i, b in enumerate(book.sections[""][:1]) if b.kind == "title"]
         book.sections[""].insert(max(titles, default=0), Block(FUTURE, kind="future"))
     mine = set(book.functions()) | {known.name}
-    for name in sorted(piece.wanted - mine):
-        home = exercises()[name].reference
-        piece.imports[name] = f"from {home.__module__} import {name}"
-    changed = {name for name, line in piece.imports.items() if _add_import(book, name, line)}
+    lines = import_lines(piece, mine)
+    changed = {name for name, line in lines.items() if _add_import(book, name, line)}
     for name, source in piece.definitions.items():
         if _add_definition(book, name, source, known):
             changed.add(name)
@@ -263,7 +271,7 @@ def _add_import(book: Book, name: str, line: str) -> bool:
         raise Obstacle(f"in the file `{name}` is another thing than `{line}`")
     top = book.sections[""]
     later = [
-        i for i, b in enumerate(top) if b.kind == "import" and _rank(_last_line(b)) > _rank(line)
+        i for i, b in enumerate(top) if b.kind == "import" and rank(_last_line(b)) > rank(line)
     ]
     ends = [i + 1 for i, b in enumerate(top) if b.kind in ("title", "future", "import")]
     top.insert(later[0] if later else max(ends, default=0), Block(line, (name,), "import"))
@@ -274,7 +282,7 @@ def _last_line(block: Block) -> str:
     return block.text.rpartition("\n")[2]
 
 
-def _rank(line: str) -> tuple[bool, bool, str]:
+def rank(line: str) -> tuple[bool, bool, str]:
     """`import` before `from`, the helpers last."""
     return line.startswith("from helpers"), line.startswith("from"), line
 

@@ -1,32 +1,25 @@
 """What a learner calls: `check`, `hint`, `solution` and `progress`."""
 
-import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from helpers.checks import bundle
+from helpers.checks import bundle, place
 from helpers.checks.bundle import Shown
 from helpers.checks.compare import Raised, in_plain_words, type_name
 from helpers.checks.evidence import Part, Words, parts_of
 from helpers.checks.exercise import Exercise
-from helpers.checks.exercises import exercises
+from helpers.checks.exercises import ASKED, exercises, nearest
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
-from helpers.checks.keep import TITLES, keep, kept_names
-from helpers.checks.observe import plain
+from helpers.checks.keep import TITLES, keep, kept_names, rank, wants_tensors
+from helpers.checks.observe import as_written, on_tensors, plain
+from helpers.checks.place import Memory
+from helpers.checks.source import import_lines, piece_of
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
 STEPS = ("a nudge", "the idea", "the line")
 SMALL = 3000  # bytes of an output that stands in every saved notebook
-
-
-class Memory:
-    """What this session remembers: the last exercise, the hints that were shown, what is right."""
-
-    last: str | None = None
-    shown: dict[str, int] = {}  # noqa: RUF012
-    right: set[str] = set()  # noqa: RUF012
 
 
 # ---------------------------------------------------------------- check
@@ -36,23 +29,26 @@ def check(function: Any = None) -> Any:
     """Judge an answer and show the verdict; the exercise is known by the function's name.
 
     Returns the function if it is right and the reference if not, so that a notebook runs on
-    either way: `softmax = check(softmax)`. What belongs to no exercise comes back as it is.
+    either way: `softmax = check(softmax)`. A right one for tensors takes arrays as well from then
+    on. What belongs to no exercise comes back as it is.
     """
     known = exercise_of(function, inspect.currentframe().f_back)
     if known is None:
         bundle.display(unknown(function))
         return function
-    Memory.last = known.name
+    function = as_written(function)
     if is_of_the_course(function):
+        place.remember_again(known.name)
         bundle.display(already(known))
         return function
     verdict = judged(function, known)
-    kept = ""
-    if verdict.status == RIGHT:
-        Memory.right.add(known.name)
-        kept = keep(function, known)
-    bundle.display(shown(verdict, known, kept))
-    return function if verdict.status == RIGHT else known.reference
+    place.remember(known.name, function, verdict.status)
+    if verdict.status != RIGHT:
+        bundle.display(shown(verdict, known))
+        return known.reference
+    tensors = wants_tensors(function, known)
+    bundle.display(shown(verdict, known, keep(function, known, tensors)))
+    return on_tensors(function) if tensors else function
 
 
 def is_of_the_course(function: Any) -> bool:
@@ -94,33 +90,35 @@ def name_of(function: Any) -> str:
 def unknown(function: Any) -> Shown:
     """Say why there is nothing to check, and what could be checked."""
     name = name_of(function)
-    if function is None:
-        text = "`check` takes the function itself: `softmax = check(softmax)`. It got nothing."
-    elif not callable(function):
-        kind = type_name(plain(function))
-        text = f"`check` takes the function itself: `softmax = check(softmax)`. This is {kind}."
+    if function is None or not callable(function):
+        given = "It got nothing" if function is None else f"This is {type_name(plain(function))}"
+        text = f"`check` takes the function itself: {example('check')}. {given}. {offered()}"
     elif name in ("", "<lambda>"):
-        text = "This function has no name: begin it with `def` and the name of the exercise."
+        text = "This function has no name: begin it with `def` and the name of the exercise. "
+        text += offered()
     else:
         text = no_exercise(name)
-    markup = bundle.card("not attempted", text, all_exercises())
-    return Shown(markup, bundle.printable(f"not attempted: {text} {listed()}".replace("`", "")))
+    markup = bundle.card("not attempted", text, "")
+    return Shown(markup, bundle.printable(f"not attempted: {text}".replace("`", "")))
 
 
 def no_exercise(name: str) -> str:
-    """Say that a name is unknown, and which one may be meant."""
-    near = difflib.get_close_matches(name, exercises(), n=1, cutoff=0.5)
-    return f"No exercise is called `{name}`." + (f" Is it `{near[0]}`?" if near else "")
+    """Say that a name is unknown, and which one may be meant, or which there are."""
+    near = nearest(name[:60])
+    return f"No exercise is called `{name[:60]}`. " + (f"Is it `{near}`?" if near else offered())
 
 
-def listed() -> str:
-    """The names of all exercises in a sentence."""
-    return "There are exercises for " + ", ".join(f"`{name}`" for name in exercises()) + "."
+def example(command: str) -> str:
+    """A call with one of this notebook's exercises."""
+    name = (*place.here(), "softmax")[0]
+    return f"`{name} = check({name})`" if command == "check" else f'`{command}("{name}")`'
 
 
-def all_exercises() -> str:
-    """Their names, folded."""
-    return bundle.fold("All exercises", bundle.paragraph(listed()))
+def offered() -> str:
+    """What can be asked for: this notebook's exercises, or where all of them are listed."""
+    if names := place.here():
+        return "In this notebook: " + ", ".join(f"`{name}`" for name in names) + "."
+    return "All exercises: `from helpers.checks import progress`, then `progress()`."
 
 
 def already(known: Exercise) -> Shown:
@@ -194,11 +192,23 @@ def way(known: Exercise) -> str:
 
 
 def source_of(known: Exercise) -> str:
-    """The reference as it stands in the helpers."""
+    """The reference as it stands in the helpers, after the imports that the notebook lacks."""
     try:
-        return inspect.getsource(known.reference)
+        source = inspect.getsource(known.reference)
     except (OSError, TypeError):
         return f"# {known.name} is in {known.reference.__module__}"
+    lines = sorted(set(missing_lines(known)), key=rank)
+    return "\n".join([*lines, "", "", source]) if lines else source
+
+
+def missing_lines(known: Exercise) -> Iterator[str]:
+    """The import lines of what the reference uses and the notebook has not under this name; a
+    function of the course it may have made itself."""
+    piece, has = piece_of(known.reference, known.name), place.names()
+    made = known.reference.__globals__
+    for name, line in import_lines(piece).items():
+        if has.get(name) is not made[name] and not (name in piece.wanted and name in has):
+            yield line
 
 
 # ---------------------------------------------------------------- help
@@ -207,7 +217,7 @@ def source_of(known: Exercise) -> str:
 def hint(name: str | Callable | None = None) -> None:
     """Show the next of three steps: a nudge, the idea, the line.
 
-    Without a name it is about the function that was checked last.
+    Without a name it is about the exercise that is being written.
     """
     known = asked(name)
     if known is None:
@@ -224,7 +234,7 @@ def hint(name: str | Callable | None = None) -> None:
 
 
 def solution(name: str | Callable | None = None) -> None:
-    """Show one way to write the function of an exercise: the source of the reference."""
+    """Show one way to write the function of an exercise, as it can be run in its notebook."""
     known = asked(name)
     if known is None:
         bundle.display(listing(name, "solution"))
@@ -235,48 +245,46 @@ def solution(name: str | Callable | None = None) -> None:
 
 
 def asked(name: Any) -> Exercise | None:
-    """The exercise that is meant: by name or function, by default the last that was checked."""
-    name = Memory.last if name is None else name
-    return exercises().get(name if isinstance(name, str) else name_of(name))
+    """The exercise that is meant: by name or function, by default the one being written."""
+    if name is None:
+        name = place.current()
+    known = exercises().get(name if isinstance(name, str) else name_of(name))
+    Memory.named = known and known.name
+    return known
 
 
 def listing(name: Any, command: str) -> Shown:
     """Say which names can be asked for."""
     said = name if isinstance(name, str) else name_of(name)
-    text = no_exercise(said) if said else f'Say which: `{command}("softmax")`.'
-    markup = bundle.paragraph(text) + all_exercises()
-    return Shown(markup, bundle.printable(f"{text} {listed()}".replace("`", "")))
+    text = no_exercise(said) if said else f"Say which: {example(command)}. {offered()}"
+    return Shown(bundle.paragraph(text), bundle.printable(text.replace("`", "")))
 
 
 # ---------------------------------------------------------------- progress
 
 
 def progress() -> None:
-    """Show all exercises by notebook, done and open: done is what is kept or right just now."""
-    done = (kept_names() | Memory.right) & set(exercises())
-    bundle.display(progress_map(done))
-
-
-def by_notebook() -> dict[str, list[str]]:
-    """The names of the exercises of each notebook, in the order of the course."""
-    found: dict[str, list[str]] = {}
-    for known in exercises().values():
-        found.setdefault(known.notebook, []).append(known.name)
-    return dict(sorted(found.items()))
+    """Show what the notebooks ask for, done and open: done is what is kept or right just now."""
+    kept, obstacle = kept_names()
+    made = progress_map(kept | Memory.right)
+    if obstacle:
+        text = f"{obstacle}. What it holds is not counted."
+        plain_text = f"{text}\n{made.text}".replace("`", "")
+        made = Shown(bundle.paragraph(text) + made.html, bundle.printable(plain_text))
+    bundle.display(made)
 
 
 def progress_map(done: set[str]) -> Shown:
     """The map of the exercises, those in `done` marked."""
-    total = len(exercises())
-    title = f"{len(done)} of {total} exercises done"
+    asked = {name for names in ASKED.values() for name in names}
+    title = f"{len(asked & done)} of {len(asked)} exercises done"
     rows, lines = [], [f"{title}."]
-    for notebook, names in by_notebook().items():
+    for notebook, names in ASKED.items():
         count = f"{sum(name in done for name in names)} of {len(names)}"
-        heading = f"{notebook} · {TITLES.get(notebook, '')}"
+        heading = f"{notebook} · {TITLES[notebook]}"
         marks = [f"{'✓' if name in done else '○'} {name}" for name in names]
         rows.append([heading, count, ", ".join(marks)])
         lines.append(f"{heading}, {count}: " + ", ".join(marks))
     lines.append("✓ done, ○ open")
-    return Shown(
-        bundle.overview(title, ["notebook", "done", "✓ done, ○ open"], rows), "\n".join(lines)
-    )
+    table = bundle.overview(title, ["notebook", "done", "✓ done, ○ open"], rows)
+    return Shown(table, "\n".join(lines))

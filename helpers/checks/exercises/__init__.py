@@ -1,5 +1,6 @@
 """The exercises, one file for each stage, loaded when the first of them is asked for."""
 
+import difflib
 from functools import cache
 from importlib import import_module
 
@@ -9,6 +10,25 @@ FILES = (
     "next_word vectors projections scores scaling weights masks dropping heads positions norms "
     "layers stacks decoder training real_weights"
 ).split()
+# What each notebook asks for, in its order; a test holds it equal to the notebooks. The exercises
+# that none asks for can be checked all the same: they are functions of the course too.
+ASKED = {
+    "00": ("bigram_probs", "word_probs", "perplexity"),
+    "01": ("build_vocab", "one_hot", "embed", "bag_of_words"),
+    "02": ("project_qkv", "joined_qk", "linear"),
+    "03": ("attention_scores", "best_key", "squared_distances"),
+    "04": ("scale_scores", "scale_queries", "score_deviation"),
+    "05": ("softmax", "log_softmax", "attention"),
+    "06": ("window_mask", "length_mask", "padded_weights", "safe_masked_softmax"),
+    "07": ("dropout", "drop_tokens"),
+    "08": ("split_heads", "merge_heads", "multi_head_attention", "share_heads"),
+    "09": ("sinusoidal_positions", "add_positions", "positions_at"),
+    "10": ("layer_norm", "pre_norm", "pre_norm_stack"),
+    "11": ("feed_forward", "encoder_layer", "encoder_parameters", "make_stack"),
+    "12": ("greedy_decode", "cross_entropy", "next_token_probs", "decoder_layer"),
+    "13": ("combined_mask", "smoothed_loss", "evaluate", "train"),
+    "14": ("mean_pool", "cosine_similarity", "head_scores", "word_pieces"),
+}
 
 
 @cache
@@ -23,7 +43,13 @@ def exercises() -> dict[str, Exercise]:
 
 
 def find(name: str) -> Exercise:
-    """The exercise of this name. Raises KeyError that lists the names."""
+    """The exercise of this name. Raises KeyError that names the nearest."""
     if name not in exercises():
-        raise KeyError(f"no exercise is called {name!r}; there are {', '.join(exercises())}")
+        near = nearest(name)
+        raise KeyError(f"no exercise is called {name!r}" + (f"; is it {near!r}?" if near else ""))
     return exercises()[name]
+
+
+def nearest(name: str) -> str:
+    """The name of an exercise that is most like this one, "" if none is."""
+    return (*difflib.get_close_matches(name, exercises(), n=1, cutoff=0.5), "")[0]
