@@ -211,12 +211,9 @@ def cell_html(cell, page: Page, models: dict) -> str:
     source = f'<pre class="code"><code>{code.rstrip()}</code></pre>'
     outputs = "\n".join(output_html(output, models) for output in cell.outputs)
     if cell.metadata.get("jupyter", {}).get("source_hidden"):
-        source = f"<details><summary>The code</summary>
-{source}
-</details>"
+        source = f"<details><summary>The code</summary>\n{source}\n</details>"
     place = f'<div class="cell" id="cell-{cell.id}" data-cell="{cell.id}">'
-    return "
-".join([place, source, outputs, "</div>"])
+    return "\n".join([place, source, outputs, "</div>"])
 
 
 # ---------------------------------------------------------------- what every page has
