@@ -82,7 +82,7 @@ links: $(READY) ## write the repository's address into links and setup cells (ne
 fresh: ## start the exercises again: put notebooks/my_transformer.py aside
 	$(PYTHON) .ci/fresh.py
 
-grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… (options: GRADE="--seconds 60")
+grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… (options: GRADE="--workers 1")
 ifeq ($(FOLDER),)
 	@echo "Which folder? make grade FOLDER=path/to/the/notebooks"
 else

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(sys.platform != "linux", reason="limits, forks and rooms as on Linux"),
 ]
-CHEATS = ("lambda", "handed back", "stack", "gc", "code", "fork", "digs", "forges in a cell")
+CHEATS = ("lambda", "handed back", "stack", "gc", "code", "process", "digs", "forges in a cell")
 VANDALS = (
     "endless", "endless in C", "swallows", "sleeps", "deaf", "hoards", "multiplies", "exits",
     "shouts into everything", "meddles", "walks", "survives",

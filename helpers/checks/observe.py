@@ -258,13 +258,12 @@ def _in_a_fork(function: Callable, exercise: Exercise, backend: str) -> list[Obs
     if child == 0:
         _report(sink, mark, function, exercise, backend)
     os.close(sink)
-    lines, taken = [], 0.0
     try:
         lines, lost = _read(source, child)
     finally:
         os.close(source)
-        taken = _end(child)
-    late = [Observation(TimedOut())] if taken >= exercise.seconds else [*lost]
+        used_up = _end(child, exercise.seconds)
+    late = [Observation(TimedOut())] if used_up else lost
     seen = _complete([*_understood(lines, mark), *late], exercise)
     if any(not line.startswith(mark) for line in lines):
         seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))
@@ -285,16 +284,17 @@ def _report(sink: int, mark: bytes, function: Callable, exercise: Exercise, back
         os._exit(0)
 
 
-def _end(child: int) -> float:
-    """End a fork and what it started; how many seconds it took on the processor."""
+def _end(child: int, seconds: float) -> bool:
+    """End a fork and what it started; whether it had used up its time on the processor."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):  # the learner's code waits for it, or for none
-        used = os.wait4(child, 0)[2]
-        return used.ru_utime + used.ru_stime
-    return 0.0
+        _, status, used = os.wait4(child, 0)
+        late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
+        return late or used.ru_utime + used.ru_stime >= seconds
+    return False
 
 
 def _understood(lines: list[bytes], mark: bytes) -> list[Observation]:

@@ -200,6 +200,10 @@ class Guard:
         """Begin to count anew."""
         self.before, self.slept, self.stopped = self.cpu, 0.0, 0.0
 
+    def allow(self, seconds: float) -> None:
+        """Let the cell take and wait so much more."""
+        self.before, self.slept = self.before + seconds, self.slept - seconds
+
     def look(self, may_wait: bool) -> str:
         """Why they must be ended: "cell", "time", "waits", "memory", "processes", or ""."""
         if time.monotonic() - self.looked < TICK:

@@ -488,7 +488,7 @@ class Watch:
             if begins(f'{self.job["mark"]}{{"cell"'):
                 self.guard.next_cell()
             if begins(f'{self.job["mark"]}{{"trying"'):
-                self.guard.before += self.job["test"]
+                self.guard.allow(self.job["test"])
             self.asked |= begins(f'{self.job["mark"]}{{"seen"')
         return "" if chunk and self.total <= LARGEST else "shouts" if chunk else "left"
 
