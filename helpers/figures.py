@@ -18,6 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from PIL import Image
 
+from helpers.given import as_array, as_floats, as_labels, as_switch, as_text, as_whole, said
+
 QUICK = 65_536  # bytes: a picture that stays larger is not compressed with more effort
 PAPER, INK, FAINT = "#fbfaf6", "#22272e", "#6b7280"
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#AA4499", "#7a5c00", "#3f7fa8"]
@@ -51,7 +53,7 @@ class Picture:
     """
 
     def __init__(self, figure: Figure, alt: str):
-        if not alt.strip():
+        if not as_text("alt", alt).strip():
             raise ValueError("alt is empty, but must say in words what the picture shows")
         self.alt = alt
         self.width = round(figure.get_figwidth() * 96)  # CSS pixels; drawn finer for sharp screens
@@ -81,7 +83,11 @@ def show(
     Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
     Raises ValueError when there is not one label per row or column.
     """
-    array = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+    array = as_array("array", array, "biufU")
+    decimals = as_whole("decimals", decimals, 0, 9)
+    title = None if title is None else as_text("title", title)
+    if array.dtype.kind == "U":
+        as_text("array", "".join(array.flat))
     if title:
         print(title)
     if array.ndim > 2:
@@ -95,14 +101,16 @@ def _table(
     array: np.ndarray, rows: Sequence[Any] | None, columns: Sequence[Any] | None, decimals: int
 ) -> str:
     grid = np.atleast_2d(array)
-    for name, labels, count in (("rows", rows, grid.shape[0]), ("columns", columns, grid.shape[1])):
+    names, head = (
+        None if labels is None else _labels(name, labels)
+        for name, labels in (("rows", rows), ("columns", columns))
+    )
+    for name, labels, count in (("rows", names, len(grid)), ("columns", head, grid.shape[1])):
         if labels is not None and len(labels) != count:
             raise ValueError(
                 f"{name} has {len(labels)} labels, but the array {array.shape} needs {count}"
             )
     cells = [[number(value, decimals) for value in row] for row in grid]
-    head = [str(label) for label in columns] if columns is not None else None
-    names = [str(label) for label in rows] if rows is not None else None
     width = max(len(text) for line in [*cells, head or [""]] for text in line) + 2
     margin = max(map(len, names)) if names else 0
     lines = [" " * margin + "".join(text.rjust(width) for text in head)] if head else []
@@ -110,6 +118,11 @@ def _table(
         name = names[i].ljust(margin) if names else ""
         lines.append(name + "".join(text.rjust(width) for text in line))
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _labels(name: str, labels: Any) -> list[str]:
+    """Labels of rows or columns; a string stands for its letters."""
+    return as_labels(name, list(labels) if isinstance(labels, str) else labels)
 
 
 def number(value: Any, decimals: int = 4) -> str:
@@ -161,7 +174,15 @@ def heatmaps(
 
     Numbers that are NaN or infinite stay blank. Raises ValueError when labels do not fit.
     """
-    arrays = {title: _matrix(array, rows, columns) for title, array in panels.items()}
+    if not isinstance(panels, Mapping) or not panels:
+        raise TypeError(f"panels is {said(panels)}, but must be titles with an array each")
+    rows, columns = _labels("rows", rows), _labels("columns", columns)
+    row_name, column_name = as_text("row_name", row_name), as_text("column_name", column_name)
+    shared_scale = as_switch("shared_scale", shared_scale)
+    alt = "" if alt is None else as_text("alt", alt)
+    titles = as_labels("titles of panels", panels.keys())
+    arrays = [_matrix(panel, rows, columns) for panel in panels.values()]
+    arrays = dict(zip(titles, arrays, strict=True))
     together = np.stack(list(arrays.values()))
     cell = min(0.62, (9.6 / len(arrays) - 0.6) / len(columns))  # inches; the page is some ten wide
     size = (
@@ -371,12 +392,14 @@ def colour_limits(array: np.ndarray) -> tuple[float, float]:
 
 
 def _matrix(array: Any, rows: Sequence[str], columns: Sequence[str]) -> np.ndarray:
-    array = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array, dtype=float)
+    array = as_floats("array", as_array("array", array), blank=True)
     if array.shape != (len(rows), len(columns)):
         raise ValueError(
             f"array has shape {array.shape}, but must be ({len(rows)}, {len(columns)}): "
-            "one row and one column per label"
+            "as many as rows and columns have labels"
         )
+    if not np.isfinite(array).any():
+        raise ValueError(f"array {array.shape} has no finite number: there is nothing to show")
     return array
 
 
