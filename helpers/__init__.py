@@ -4,6 +4,7 @@ Rooms, in the order of the course; each imports only those before it:
 
     text → attention → blocks → decoding    NumPy, every function as its formula
     layers                                  PyTorch modules of the same mathematics
+    given                                   what a caller hands in, checked by name
     figures                                 pictures and printed tables
     training                                a translator, from its sentences to its ablations
     pretrained                              MiniLM and GPT-2, loaded into the same layers

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from helpers.given import as_array, as_names, as_text, as_whole
+
 
 class Shown:
     """HTML and the same in plain text; notebooks show the one, everything else the other."""
@@ -46,7 +48,11 @@ def show(
     A notebook shows a table, anything else its text.
     Raises ValueError when there is not one label per row or column.
     """
-    array = np.asarray(array.detach().cpu() if hasattr(array, "detach") else array)
+    array = as_array("array", array, "biufU")
+    decimals = as_whole("decimals", decimals, 0, 9)
+    title = None if title is None else as_text("title", title)
+    if array.dtype.kind == "U":
+        as_text("array", "".join(array.flat))
     texts, markups = [], []
     for name, matrix in _matrices(array, title):
         if matrix is None:
@@ -75,14 +81,17 @@ def _labelled(
 ) -> tuple[list[list[str]], list[str], list[str]]:
     """The numbers of a table as they are written, its row names and its headings, maybe none."""
     grid = np.atleast_2d(array)
-    for name, labels, count in (("rows", rows, grid.shape[0]), ("columns", columns, grid.shape[1])):
+    names, head = (
+        None if labels is None else as_names(name, labels)
+        for name, labels in (("rows", rows), ("columns", columns))
+    )
+    for name, labels, count in (("rows", names, len(grid)), ("columns", head, grid.shape[1])):
         if labels is not None and len(labels) != count:
             raise ValueError(
                 f"{name} has {len(labels)} labels, but the array {array.shape} needs {count}"
             )
     cells = [[number(value, decimals) for value in row] for row in grid]
-    names, head = ([] if labels is None else [*map(str, labels)] for labels in (rows, columns))
-    return cells, names, head
+    return cells, names or [], head or []
 
 
 def _text(cells: list[list[str]], names: list[str], head: list[str]) -> str:

@@ -84,7 +84,7 @@ def test_arrays_may_be_lists_or_tensors_that_learn():
     tensor = torch.ones(2, 2, requires_grad=True)
     assert np.array_equal(base.check_array("weights", tensor), np.ones((2, 2)))
     assert base.check_array("scores", [[0, -np.inf]], masked=True)[0, 1] == -np.inf
-    with pytest.raises(TypeError, match="weights must be an array of numbers, not str"):
+    with pytest.raises(TypeError, match="weights must be an array of numbers, not 'abc'"):
         base.check_array("weights", "abc")
 
 
@@ -93,7 +93,7 @@ def test_labels():
     assert base.check_labels("tokens", (1, "b"), 2, "x") == ["1", "b"]
     with pytest.raises(ValueError, match=r"tokens has 2 entries, but weights \(3, 3\) needs 3"):
         base.check_labels("tokens", ["a", "b"], 3, "weights (3, 3)")
-    with pytest.raises(TypeError, match="tokens is the string 'abc'"):
+    with pytest.raises(TypeError, match="tokens is 'abc', but must be a list"):
         base.check_labels("tokens", "abc", 3, "x")
 
 

@@ -111,7 +111,7 @@ def test_smallest_and_largest(shape, most):
         ({"weights": [[1.5, -0.5]]}, r"-0.5000 at \(0, 1\), but weights are not negative"),
         ({"tokens": ["a"]}, r"tokens has 1 entries, but weights \(6, 6\) needs 6"),
         ({"key_tokens": ["a"]}, "key_tokens has 1 entries"),
-        ({"p": 1}, "p is 1, but must be at least 0 and at most 0.9"),
+        ({"p": 1}, "p is 1, but must be from 0 to 0.9"),
         ({"p": -0.1}, "p is -0.1"),
         ({"p": float("nan")}, "p is nan"),
         ({"seed": -1}, "seed is -1, but must be a whole number"),

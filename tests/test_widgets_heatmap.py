@@ -2,6 +2,7 @@
 
 import base64
 import io
+import time
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_a_row_of_masked_scores_becomes_zeros():
         ({"tokens": TOKENS}, "either weights or scores"),
         ({"weights": WEIGHTS, "scores": SCORES, "tokens": TOKENS}, "either weights or scores"),
         ({"weights": WEIGHTS, "tokens": TOKENS, "head": 3}, "head is 3, but there are 3"),
-        ({"weights": WEIGHTS, "tokens": TOKENS, "layer": -1}, "layer is -1, but there are 2"),
+        ({"weights": WEIGHTS, "tokens": TOKENS, "layer": -1}, "layer is -1, but must be a whole"),
         ({"weights": WEIGHTS, "tokens": TOKENS, "head_names": ["a"]}, "head_names has 1"),
         ({"scores": SCORES, "tokens": TOKENS, "d_k": 0}, "d_k is 0, but must be positive"),
         ({"scores": SCORES, "tokens": TOKENS, "temperature": 0}, "temperature is 0"),
@@ -152,3 +153,18 @@ def test_heads_of_one_name_are_drawn_all():
     assert (
         shown.picture().width == AttentionHeatmap(WEIGHTS, TOKENS, view="all heads").picture().width
     )
+
+
+def test_a_thousand_tokens_are_shown_in_seven_tenths_of_a_second():
+    """Of processor time, from the array to the picture; the best of at most five.
+
+    Neighbours that share the processor's caches make it slower, and nothing makes it faster.
+    """
+    weights = softmax(2 * np.random.default_rng(0).normal(size=(1024, 1024)))
+    tokens = [f"token{i}" for i in range(1024)]
+    seconds = []
+    while len(seconds) < 5 and min(seconds, default=1) > 0.7:
+        before = time.process_time()
+        AttentionHeatmap(weights, tokens)._repr_mimebundle_()
+        seconds.append(time.process_time() - before)
+    assert min(seconds) <= 0.7, seconds

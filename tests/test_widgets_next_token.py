@@ -243,9 +243,9 @@ def test_bad_input_is_refused_with_a_reason(name):
 
 
 def test_a_string_is_no_list_of_tokens():
-    with pytest.raises(TypeError, match="prompt is the string 'you win'"):
+    with pytest.raises(TypeError, match="prompt is 'you win', but must be a list"):
         NextToken(by_ids, WORDS, "you win", ids=True)
-    with pytest.raises(TypeError, match="vocabulary is the string"):
+    with pytest.raises(TypeError, match="vocabulary is 'abc', but must be a list"):
         NextToken(by_ids, "abc")
     with pytest.raises(TypeError, match="step is ndarray"):
         NextToken(TABLE, VOCAB, ["love"])

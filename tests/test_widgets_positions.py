@@ -56,15 +56,19 @@ def test_smallest_and_largest(d_model, length):
     ("arguments", "error", "message"),
     [
         ({"d_model": 7}, ValueError, "d_model is 7, but must be even"),
-        ({"d_model": 0}, ValueError, "d_model is 0, but must be an even number from 2 to 128"),
+        ({"d_model": 0}, ValueError, "d_model is 0, but must be a whole number from 2 to 128"),
         ({"d_model": 130}, ValueError, "from 2 to 128"),
-        ({"d_model": 6.5}, TypeError, "d_model is 6.5, but must be a whole number"),
+        ({"d_model": 6.5}, ValueError, "d_model is 6.5, but must be a whole number"),
         ({"length": 1}, ValueError, "length is 1, but must be"),
         ({"length": 513}, ValueError, "from 2 to 512"),
         ({"length": True}, TypeError, "length is True"),
-        ({"selected": [1]}, ValueError, "selected has 1 positions, but must have two"),
-        ({"selected": [0, 50]}, ValueError, "selected is 50, but must be two positions from 0"),
-        ({"selected": [-1, 3]}, ValueError, "selected is -1"),
+        ({"selected": [1]}, ValueError, "selected has 1 entries, but must be a pair"),
+        (
+            {"selected": [0, 50]},
+            ValueError,
+            r"selected is \[0, 50\], but must be two pos",
+        ),
+        ({"selected": [-1, 3]}, ValueError, r"selected is \[-1, 3\]"),
     ],
 )
 def test_refuses(arguments, error, message):

@@ -42,7 +42,6 @@ def test_a_computed_answer_finds_its_choice(choices, answer, right):
         (["1", "2", "3"], 1, "none"),
         ([1, 2, 3], "1", "none"),
         ([1, 2, 3], True, "none"),
-        ([0, 1, 2], np.nan, "none"),
         ([0.50001, 0.50004, 1], 0.5, "2"),
         ([1, 1.0, 2], 1, "2"),
         (["A", "B", "C"], "a", "none"),
@@ -84,13 +83,14 @@ def test_the_picture_does_not_depend_on_the_answer():
 BAD = {
     "two": (("Which?", [1, 2]), ValueError, "three or four"),
     "five": (("Which?", [1, 2, 3, 4, 5]), ValueError, "three or four"),
-    "string": (("Which?", "abc"), ValueError, "choices is 'abc'"),
+    "string": (("Which?", "abc"), TypeError, "choices is 'abc'"),
     "alike": (("Which?", [1, 2.0, "2.0000"]), ValueError, "look alike"),
     "empty": (("Which?", [1, 2, " "]), ValueError, "none may be empty"),
     "no question": ((" ", [1, 2, 3]), ValueError, "none may be empty"),
     "question": ((None, [1, 2, 3]), TypeError, "question is None"),
-    "list": (("Which?", [1, 2, [3]]), TypeError, r"a choice is \[3\], a list"),
-    "array": (("Which?", [1, np.zeros(2), 3]), TypeError, "a ndarray"),
+    "NaN": (("Which?", [1, 2, np.nan]), ValueError, r"choices\[2\] is nan, but must be a fin"),
+    "list": (("Which?", [1, 2, [3]]), TypeError, r"choices\[2\] is \[3\]"),
+    "array": (("Which?", [1, np.zeros(2), 3]), TypeError, r"choices\[1\] is .*ndarray"),
 }
 
 
@@ -102,7 +102,7 @@ def test_bad_input_is_refused_with_a_reason(name):
 
 
 def test_an_answer_must_be_one_value():
-    with pytest.raises(TypeError, match=r"answer is \(6, 2\), a tuple"):
+    with pytest.raises(TypeError, match=r"answer is \(6, 2\) \(tuple\)"):
         predict("Which shape?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=(6, 2))
     assert predict("Which?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=str((6, 2))).right == 0
 

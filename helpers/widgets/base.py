@@ -12,6 +12,8 @@ import numpy as np
 import traitlets
 
 from helpers.figures import Picture
+from helpers.given import as_array, as_floats, as_labels, said
+from helpers.widgets.traits import Text
 
 LIMIT = 4_194_304  # numbers in one widget: 12 layers × 12 heads × 170 tokens, or 16 × 512 tokens
 SIDE = 1024  # rows or columns of one matrix
@@ -44,32 +46,21 @@ def visible(token: str, limit: int = 24) -> str:
 def check_array(name: str, value: Any, *, masked: bool = False) -> np.ndarray:
     """Turn NumPy, PyTorch or lists into floats; `masked` admits −∞, nothing admits NaN.
 
-    Raises ValueError for other numbers that are not finite, TypeError for what holds no numbers.
+    Raises ValueError for too many numbers, for others that are not finite in float32, and TypeError
+    for what holds no numbers.
     """
-    value = value.detach().cpu() if hasattr(value, "detach") else value
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
-    if array.size == 0:
-        raise ValueError(f"{name} has shape {array.shape}: there is nothing to show")
-    bad = np.isnan(array) | (array == np.inf) | ((array == -np.inf) & (not masked))
-    if bad.any():
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(f"{name} {array.shape} has {array[place]} at {place}; needed are numbers")
+    array = as_array(name, value)
     if array.size > LIMIT or (array.ndim > 1 and max(array.shape[-2:]) > SIDE):
         raise ValueError(
             f"{name} has shape {array.shape}, {array.size:,} numbers, but a widget carries at most "
             f"{LIMIT:,}, and at most {SIDE:,} rows and columns: pass fewer layers or tokens"
         )
-    return array
+    return as_floats(name, array, masked=masked)
 
 
 def check_labels(name: str, labels: Sequence[Any] | None, count: int, of: str) -> list[str]:
     """Turn labels into strings, 1, 2, 3 … by default; ValueError unless there are `count`."""
-    if isinstance(labels, str):
-        raise TypeError(f"{name} is the string {labels[:40]!r}, but must be a list of strings")
-    labels = [str(i + 1) for i in range(count)] if labels is None else [str(t) for t in labels]
+    labels = as_labels(name, range(1, count + 1) if labels is None else labels)
     if len(labels) != count:
         raise ValueError(f"{name} has {len(labels)} entries, but {of} needs {count}")
     return labels
@@ -113,13 +104,30 @@ class Widget(anywidget.AnyWidget):
 
     _css = (FILES / "style.css").read_text("utf-8")
     _ipython_display_ = None  # in ipywidgets 7, Colab's, it would display without the picture
-    words = traitlets.Unicode().tag(sync=True)
+    words = Text().tag(sync=True)
     arrays = traitlets.Dict().tag(sync=True)
 
     def __init__(self, words: str, arrays: Mapping[str, np.ndarray], **traits: Any):
-        super().__init__(**traits)
+        super().__init__(**self.check(**traits))
         self.fill(words, arrays)
         self.on_msg(self._answer)
+
+    def check(self, **values: Any) -> dict[str, Any]:
+        """Values of traits as they are kept; ValueError or TypeError for one that no widget has."""
+        traits = self.traits()
+        return {
+            name: value
+            if value is None and traits[name].allow_none
+            else traits[name].validate(self, value)
+            for name, value in values.items()
+        }
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            super().__setattr__(name, value)
+        except traitlets.TraitError:
+            need = self.traits()[name].info()
+            raise TypeError(f"{name} is {said(value)}, but must be {need}") from None
 
     def fill(self, words: str, arrays: Mapping[str, np.ndarray]) -> None:
         """Show other arrays, and say what they are in words."""

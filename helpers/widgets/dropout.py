@@ -8,7 +8,9 @@ import traitlets
 
 from helpers.attention import dropout
 from helpers.figures import Picture, heatmaps, number
+from helpers.given import as_whole
 from helpers.widgets.base import EXACT, Widget, check_array, check_labels, module, visible
+from helpers.widgets.traits import Labels, Number, Switch, Whole
 
 HIGHEST = 0.9  # the largest p of the slider
 MOST = 10_000  # draws
@@ -27,13 +29,13 @@ class DropoutLab(Widget):
     """
 
     _esm = module("dropout.js")
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    key_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    p = traitlets.Float(0.5).tag(sync=True)
-    seed = traitlets.Int(0).tag(sync=True)
-    training = traitlets.Bool(True).tag(sync=True)
-    draws = traitlets.Int(1).tag(sync=True)
-    most = traitlets.Int(MOST).tag(sync=True)
+    tokens = Labels().tag(sync=True)
+    key_tokens = Labels().tag(sync=True)
+    p = Number(0.5, min=0, max=HIGHEST).tag(sync=True)
+    seed = Whole(0, max=2**32 - 1).tag(sync=True)
+    training = Switch(True).tag(sync=True)
+    draws = Whole(1, min=1).tag(sync=True)
+    most = Whole(MOST, min=1).tag(sync=True)
 
     def __init__(
         self,
@@ -48,11 +50,9 @@ class DropoutLab(Widget):
         tokens = check_labels("tokens", tokens, len(array), f"weights {array.shape}")
         keys = tokens if key_tokens is None and array.shape[0] == array.shape[1] else key_tokens
         keys = check_labels("key_tokens", keys, array.shape[1], f"weights {array.shape}")
-        if not (isinstance(seed, int | np.integer) and 0 <= seed < 2**32):
-            raise ValueError(f"seed is {seed!r}, but must be a whole number from 0 to 2³² − 1")
         most = min(MOST, 2**20 // array.size)  # what a browser draws again in 30 ms
-        traits = {"tokens": tokens, "key_tokens": keys, "seed": int(seed), "most": most}
-        super().__init__("", {"weights": array}, p=_check_p(p), **traits)
+        traits = {"tokens": tokens, "key_tokens": keys, "p": p, "seed": seed, "most": most}
+        super().__init__("", {"weights": array}, **traits)
         self._describe()
 
     @property
@@ -71,15 +71,9 @@ class DropoutLab(Widget):
         every = np.broadcast_to(self._weights, (self.draws, *self._weights.shape))
         return dropout(every, self.p, self.training, Mulberry(self.seed)).mean(axis=0)
 
-    @traitlets.validate("p")
-    def _check_new_p(self, proposal: dict) -> float:
-        return _check_p(proposal["value"])
-
     @traitlets.validate("draws")
     def _check_new_draws(self, proposal: dict) -> int:
-        if not 1 <= proposal["value"] <= self.most:
-            raise ValueError(f"draws is {proposal['value']}, but must be from 1 to {self.most}")
-        return proposal["value"]
+        return as_whole("draws", proposal["value"], 1, self.most)
 
     @traitlets.observe("p", "training", "draws")
     def _describe(self, _: Any = None) -> None:
@@ -133,9 +127,3 @@ def _check_weights(weights: Any) -> np.ndarray:
             f"weights {array.shape} has {array[place]:.4f} at {place}, but weights are not negative"
         )
     return array
-
-
-def _check_p(p: float) -> float:
-    if not 0 <= p <= HIGHEST:
-        raise ValueError(f"p is {p}, but must be at least 0 and at most {HIGHEST}")
-    return float(p)

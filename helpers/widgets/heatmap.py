@@ -8,9 +8,12 @@ import traitlets
 
 from helpers.attention import softmax
 from helpers.figures import Picture, heatmap, heatmaps, number
+from helpers.given import SMALLEST
 from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+from helpers.widgets.traits import Choice, Labels, Number, Switch, Whole
 
 VIEWS = ["one head", "all heads", "all layers"]
+SCORES_ONLY = ("temperature", "scaled", "causal", "softmax")
 
 
 class AttentionHeatmap(Widget):
@@ -27,18 +30,18 @@ class AttentionHeatmap(Widget):
     """
 
     _esm = module("heatmap.js")
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    key_tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    head_names = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    raw = traitlets.Bool().tag(sync=True)
-    d_k = traitlets.Float(1).tag(sync=True)
-    layer = traitlets.Int(0).tag(sync=True)
-    head = traitlets.Int(0).tag(sync=True)
-    view = traitlets.Enum(VIEWS, "one head").tag(sync=True)
-    temperature = traitlets.Float(1).tag(sync=True)
-    scaled = traitlets.Bool(False).tag(sync=True)
-    causal = traitlets.Bool(False).tag(sync=True)
-    softmax = traitlets.Bool(False).tag(sync=True)
+    tokens = Labels().tag(sync=True)
+    key_tokens = Labels().tag(sync=True)
+    head_names = Labels().tag(sync=True)
+    raw = Switch().tag(sync=True)
+    d_k = Number(1, min=SMALLEST).tag(sync=True)
+    layer = Whole().tag(sync=True)
+    head = Whole().tag(sync=True)
+    view = Choice(VIEWS).tag(sync=True)
+    temperature = Number(1, min=SMALLEST).tag(sync=True)
+    scaled = Switch().tag(sync=True)
+    causal = Switch().tag(sync=True)
+    softmax = Switch().tag(sync=True)
     selected = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -55,19 +58,36 @@ class AttentionHeatmap(Widget):
         if (weights is None) == (scores is None):
             raise ValueError("needed is either weights or scores, and not both")
         name, given = ("weights", weights) if scores is None else ("scores", scores)
-        array = self._array = _matrices(name, given)
-        layers, heads, queries, keys = array.shape
-        of = f"{name} {np.shape(given)}"
+        array = _matrices(name, given)
+        of = f"{name} {array.shape}"
+        self._array = array = array.reshape((1,) * (4 - array.ndim) + array.shape)
+        _, heads, queries, keys = array.shape
         tokens = check_labels("tokens", tokens, queries, of)
         if key_tokens is None and keys == queries:
             key_tokens = tokens
         key_tokens = check_labels("key_tokens", key_tokens, keys, of)
-        head_names = check_labels("head_names", head_names or range(heads), heads, of)
-        _check_shown(name, layers, heads, d_k, **shown)
+        head_names = range(heads) if head_names is None else head_names
+        head_names = check_labels("head_names", head_names, heads, of)
+        if other := set(shown) - {"layer", "head", "view", *SCORES_ONLY}:
+            raise TypeError(f"AttentionHeatmap has no argument {', '.join(sorted(other))}")
         traits = {"tokens": tokens, "key_tokens": key_tokens, "head_names": head_names}
         traits |= {"raw": scores is not None, "d_k": d_k}
         super().__init__("", {"matrices": array}, **traits, **shown)
         self.words = self._describe()
+
+    @traitlets.validate("layer", "head")
+    def _inside(self, proposal: dict) -> int:
+        name, value = proposal["trait"].name, proposal["value"]
+        count = self._array.shape[("layer", "head").index(name)]
+        if value >= count:
+            raise ValueError(f"{name} is {value}, but there are {count}, counted from 0")
+        return value
+
+    @traitlets.validate(*SCORES_ONLY)
+    def _of_scores(self, proposal: dict) -> bool | float:
+        if not self.raw and proposal["value"] != proposal["trait"].default_value:
+            raise ValueError(f"{proposal['trait'].name} needs scores, but got weights")
+        return proposal["value"]
 
     @property
     def matrix(self) -> np.ndarray:
@@ -126,30 +146,4 @@ def _matrices(name: str, given: Any) -> np.ndarray:
             f"weights {array.shape} has {array[place]:.4f} at {place}, but weights are never "
             "negative; pass scores=… for raw scores"
         )
-    return array.reshape((1,) * (4 - array.ndim) + array.shape)
-
-
-def _check_shown(
-    name: str,
-    layers: int,
-    heads: int,
-    d_k: float,
-    layer: int = 0,
-    head: int = 0,
-    view: str = "one head",
-    temperature: float = 1,
-    **switches: bool,
-) -> None:
-    """The controls at the start: in range, and those of scores only for scores."""
-    for what, value, count in (("layer", layer, layers), ("head", head, heads)):
-        if value not in range(count):
-            raise ValueError(f"{what} is {value}, but there are {count}, counted from 0")
-    if view not in VIEWS:
-        raise ValueError(f"view is {view!r}, but must be one of {', '.join(VIEWS)}")
-    for what, value in (("d_k", d_k), ("temperature", temperature)):
-        if not 0 < value < np.inf:
-            raise ValueError(f"{what} is {value}, but must be positive")
-    if other := set(switches) - {"scaled", "causal", "softmax"}:
-        raise TypeError(f"AttentionHeatmap has no argument {', '.join(sorted(other))}")
-    if name == "weights" and (any(switches.values()) or temperature != 1):
-        raise ValueError("scaled, causal, softmax and temperature need scores, but got weights")
+    return array

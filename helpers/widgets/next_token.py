@@ -9,12 +9,15 @@ import traitlets
 
 from helpers.decoding import next_token_probs
 from helpers.figures import Picture, bars, number
+from helpers.given import SMALLEST, as_labels, as_switch, as_text, as_whole
 from helpers.text import encode
-from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+from helpers.widgets.base import Widget, check_array, module, visible
+from helpers.widgets.traits import Labels, Number, Text, Whole
 
 MOST = 4_096  # tokens of a vocabulary
 SAVED = 16_384  # logits that a saved notebook keeps
 SHOWN = 12  # bars in the picture
+LONGEST = 10_000  # tokens to write
 
 
 class NextToken(Widget):
@@ -35,16 +38,16 @@ class NextToken(Widget):
     """
 
     _esm = module("next_token.js")
-    vocabulary = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    prompt = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    end = traitlets.Unicode().tag(sync=True)
-    max_tokens = traitlets.Int(20).tag(sync=True)
-    state = traitlets.Int().tag(sync=True)
+    vocabulary = Labels().tag(sync=True)
+    prompt = Labels().tag(sync=True)
+    end = Text().tag(sync=True)
+    max_tokens = Whole(20, min=1, max=LONGEST).tag(sync=True)
+    state = Whole().tag(sync=True)
     status = traitlets.Dict().tag(sync=True)
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    temperature = traitlets.Float(1).tag(sync=True)
-    top_k = traitlets.Int(None, allow_none=True).tag(sync=True)
-    top_p = traitlets.Float(None, allow_none=True).tag(sync=True)
+    tokens = Labels(any_number=True).tag(sync=True)
+    temperature = Number(1, min=SMALLEST).tag(sync=True)
+    top_k = Whole(None, min=1, allow_none=True).tag(sync=True)
+    top_p = Number(None, min=SMALLEST, max=1, allow_none=True).tag(sync=True)
 
     def __init__(
         self,
@@ -62,23 +65,26 @@ class NextToken(Widget):
         seed: int = 0,
     ):
         vocabulary = _vocabulary(vocabulary)
-        prompt = check_labels("prompt", prompt, len(prompt), "it")
-        if max_tokens < 1:
-            raise ValueError(f"max_tokens is {max_tokens}, but must be at least 1")
+        prompt, end = as_labels("prompt", prompt), as_text("end", end)
+        ids, probabilities = as_switch("ids", ids), as_switch("probabilities", probabilities)
+        max_tokens = as_whole("max_tokens", max_tokens, 1, LONGEST)
+        state = _scatter(as_whole("seed", seed, 0, 2**32 - 1))
+        knobs = self.check(temperature=temperature, top_k=top_k, top_p=top_p)
         self._model = _Model(step, vocabulary, prompt, ids, probabilities)
-        knobs = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         first = self._model.first()
         self._first = _choose(first, **knobs)
         steps, path = _greedy(self._model, first, end, max_tokens)
         words = _words(vocabulary, prompt, self._first, path)
         traits = knobs | {"vocabulary": vocabulary, "prompt": prompt, "max_tokens": max_tokens}
-        traits |= {"end": end if end in vocabulary else "", "state": _scatter(seed)}
+        traits |= {"end": end if end in vocabulary else "", "state": state}
         super().__init__(words, steps, **traits)
 
-    @traitlets.validate("temperature", "top_k", "top_p")
-    def _knob(self, proposal: Any) -> Any:
-        next_token_probs(np.zeros(1), **{proposal.trait.name: proposal.value})  # raises
-        return proposal.value
+    @traitlets.validate("tokens")
+    def _known(self, proposal: dict) -> list[str]:
+        unknown = [token for token in proposal["value"] if token not in self._model.id_of]
+        if unknown:
+            raise ValueError(f"tokens has {unknown[0]!r}, which is not in the vocabulary")
+        return proposal["value"]
 
     @property
     def probs(self) -> np.ndarray:
@@ -220,12 +226,13 @@ def _name(tokens: list[str]) -> str:
 def _vocabulary(vocabulary: Sequence[str] | Mapping[str, int]) -> list[str]:
     """The tokens in the order of their ids, checked: each one once, ids 0 … V-1."""
     if isinstance(vocabulary, Mapping):
-        if sorted(vocabulary.values()) != list(range(len(vocabulary))):
-            raise ValueError(
-                f"vocabulary has ids that are not 0 … {len(vocabulary) - 1}, each once"
-            )
-        vocabulary = sorted(vocabulary, key=vocabulary.__getitem__)
-    vocabulary = check_labels("vocabulary", vocabulary, len(vocabulary), "it")
+        ids = {
+            token: as_whole("an id of vocabulary", i, 0, MOST) for token, i in vocabulary.items()
+        }
+        if sorted(ids.values()) != list(range(len(ids))):
+            raise ValueError(f"vocabulary has ids that are not 0 … {len(ids) - 1}, each once")
+        vocabulary = sorted(ids, key=ids.__getitem__)
+    vocabulary = as_labels("vocabulary", vocabulary)
     if not 1 <= len(vocabulary) <= MOST:
         raise ValueError(f"vocabulary has {len(vocabulary):,} tokens, but must have 1 to {MOST:,}")
     if len(set(vocabulary)) < len(vocabulary):

@@ -1,6 +1,6 @@
 """Add & Norm on a residual stream: every row before and after, and one row step by step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,9 @@ import traitlets
 
 from helpers.blocks import layer_norm
 from helpers.figures import Picture, heatmaps, number
+from helpers.given import SMALLEST
 from helpers.widgets.base import EXACT, Widget, check_array, check_labels, module, visible
+from helpers.widgets.traits import Labels, Number, Switch, Whole
 
 SIDE = 128  # rows or features
 
@@ -25,13 +27,13 @@ class NormLab(Widget):
     """
 
     _esm = module("norm.js")
-    tokens = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    gamma = traitlets.Float(1).tag(sync=True)
-    beta = traitlets.Float(0).tag(sync=True)
-    eps = traitlets.Float(1e-5).tag(sync=True)
-    add = traitlets.Bool(True).tag(sync=True)
-    norm = traitlets.Bool(True).tag(sync=True)
-    selected = traitlets.Int(0).tag(sync=True)
+    tokens = Labels().tag(sync=True)
+    gamma = Number(1).tag(sync=True)
+    beta = Number(0).tag(sync=True)
+    eps = Number(1e-5, min=SMALLEST).tag(sync=True)
+    add = Switch(True).tag(sync=True)
+    norm = Switch(True).tag(sync=True)
+    selected = Whole().tag(sync=True)
 
     def __init__(
         self,
@@ -44,14 +46,13 @@ class NormLab(Widget):
         eps: float = 1e-5,
     ):
         self._x = _check_stream("x", x)
-        sublayer = sublayer(x) if callable(sublayer) else sublayer
+        sublayer = _applied(sublayer, x) if callable(sublayer) else sublayer
         self._sublayer = None if sublayer is None else _check_stream("sublayer", sublayer)
         if sublayer is not None and self._sublayer.shape != self._x.shape:
             raise ValueError(
                 f"sublayer has shape {self._sublayer.shape}, "
                 f"but must have that of x {self._x.shape}"
             )
-        _check_numbers(gamma=gamma, beta=beta, eps=eps)
         tokens = check_labels("tokens", tokens, len(self._x), f"x {self._x.shape}")
         arrays = {"x": self._x} | ({} if sublayer is None else {"sublayer": self._sublayer})
         super().__init__("", arrays, tokens=tokens, gamma=gamma, beta=beta, eps=eps)
@@ -74,7 +75,7 @@ class NormLab(Widget):
     @traitlets.validate("selected")
     def _check_selected(self, proposal: dict) -> int:
         row, count = proposal["value"], len(self._x)
-        if not 0 <= row < count:
+        if row >= count:
             raise ValueError(f"selected is {row}, but x has {count} rows, counted from 0")
         return row
 
@@ -111,9 +112,9 @@ def _check_stream(name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _check_numbers(**numbers: float) -> None:
-    for name, value in numbers.items():
-        if not np.isfinite(value):
-            raise ValueError(f"{name} is {value}, but must be a number")
-    if numbers["eps"] <= 0:
-        raise ValueError(f"eps is {numbers['eps']}, but must be positive")
+def _applied(sublayer: Callable[[Any], Any], x: Any) -> Any:
+    """What a reader's function makes of x; its failure is a ValueError that says where."""
+    try:
+        return sublayer(x)
+    except Exception as error:
+        raise ValueError(f"sublayer failed on x: {type(error).__name__}: {error}") from error

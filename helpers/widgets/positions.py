@@ -9,6 +9,7 @@ import traitlets
 from helpers.blocks import sinusoidal_positions
 from helpers.figures import Picture, canvas, number
 from helpers.widgets.base import Widget, module
+from helpers.widgets.traits import Pair, Whole
 
 WIDEST, LONGEST = 128, 512  # features and positions
 
@@ -24,17 +25,18 @@ class PositionExplorer(Widget):
     """
 
     _esm = module("positions.js")
-    d_model = traitlets.Int(6).tag(sync=True)
-    length = traitlets.Int(50).tag(sync=True)
-    selected = traitlets.List(traitlets.Int()).tag(sync=True)
+    d_model = Whole(6, min=2, max=WIDEST).tag(sync=True)
+    length = Whole(50, min=2, max=LONGEST).tag(sync=True)
+    selected = Pair(list).tag(sync=True)
 
     def __init__(
         self, d_model: int = 6, length: int = 50, *, selected: Sequence[int] | None = None
     ):
-        d_model, length = _check_width(d_model), _check_length(length)
+        length = self.check(length=length)["length"]
         selected = (min(2, length - 2), min(5, length - 1)) if selected is None else selected
-        selected = _check_pair(selected, length)
-        traits = {"d_model": d_model, "length": length, "selected": selected}
+        traits = self.check(d_model=d_model, length=length, selected=selected)
+        _check_even(traits["d_model"])
+        _check_inside(traits["selected"], length)
         super().__init__(_words(**traits), {}, **traits)
 
     @property
@@ -49,11 +51,16 @@ class PositionExplorer(Widget):
 
     @traitlets.validate("d_model")
     def _check_new_width(self, proposal: dict) -> int:
-        return _check_width(proposal["value"])
+        return _check_even(proposal["value"])
 
     @traitlets.validate("selected")
     def _check_new_pair(self, proposal: dict) -> list[int]:
-        return _check_pair(proposal["value"], self.length)
+        return _check_inside(proposal["value"], self.length)
+
+    @traitlets.validate("length")
+    def _check_new_length(self, proposal: dict) -> int:
+        _check_inside(self.selected, proposal["value"])
+        return proposal["value"]
 
     @traitlets.observe("d_model", "selected")
     def _describe(self, _: Any) -> None:
@@ -85,26 +92,14 @@ def _words(d_model: int, length: int, selected: Sequence[int]) -> str:
     )
 
 
-def _check_whole(name: str, value: Any, low: int, high: int, need: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} is {value!r}, but must be a whole number")
-    if not low <= value <= high:
-        raise ValueError(f"{name} is {value}, but must be {need} from {low} to {high}")
-    return int(value)
+def _check_even(d_model: int) -> int:
+    if d_model % 2:
+        raise ValueError(f"d_model is {d_model}, but must be even: each sine has its cosine")
+    return d_model
 
 
-def _check_length(value: Any) -> int:
-    return _check_whole("length", value, 2, LONGEST, "a number of positions")
-
-
-def _check_width(value: Any) -> int:
-    value = _check_whole("d_model", value, 2, WIDEST, "an even number")
-    if value % 2:
-        raise ValueError(f"d_model is {value}, but must be even: each sine has its cosine")
-    return value
-
-
-def _check_pair(pair: Any, length: int) -> list[int]:
-    if len(pair) != 2:
-        raise ValueError(f"selected has {len(pair)} positions, but must have two")
-    return [_check_whole("selected", pos, 0, length - 1, "two positions") for pos in pair]
+def _check_inside(pair: list[int], length: int) -> list[int]:
+    if not 0 <= min(pair) <= max(pair) < length:
+        need = f"two positions from 0 to {length - 1}"
+        raise ValueError(f"selected is {pair}, but must be {need}")
+    return pair

@@ -7,14 +7,15 @@ import itertools
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 import numpy as np
-import traitlets
 
 from helpers.figures import Picture, canvas, number
+from helpers.given import as_list, as_number, as_text, said, scalar
 from helpers.widgets.base import Widget, module, visible
+from helpers.widgets.traits import Labels, Text, Whole
 
 LETTERS = "ABCD"
 PRINTED = "text/printed"  # inside `folded` only: not yet ended by a new line
@@ -24,11 +25,11 @@ class Predict(Widget):
     """A question, its choices, and which of them the reader checked; made by `predict`."""
 
     _esm = module("predict.js")
-    question = traitlets.Unicode().tag(sync=True)
-    choices = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    right = traitlets.Int().tag(sync=True)
-    reason = traitlets.Unicode().tag(sync=True)
-    chosen = traitlets.Unicode().tag(sync=True)
+    question = Text().tag(sync=True)
+    choices = Labels().tag(sync=True)
+    right = Whole(max=len(LETTERS) - 1).tag(sync=True)
+    reason = Text().tag(sync=True)
+    chosen = Text().tag(sync=True)
 
     def picture(self) -> Picture:
         """Draw the question and its choices, and not the answer."""
@@ -52,9 +53,11 @@ def predict(question: str, choices: Sequence[Any], *, answer: Any, reason: str =
 
     Raises ValueError when `answer` equals none of the choices or several, and when a text is empty.
     """
-    if isinstance(choices, str) or not 3 <= len(choices) <= 4:
-        raise ValueError(f"choices is {choices!r}, but must be a list of three or four")
-    plain, answer = [_plain("a choice", choice) for choice in choices], _plain("answer", answer)
+    choices = as_list("choices", choices)
+    if not 3 <= len(choices) <= 4:
+        raise ValueError(f"choices is {said(choices)}, but must be a list of three or four")
+    plain = [_plain(f"choices[{i}]", choice) for i, choice in enumerate(choices)]
+    answer = _plain("answer", answer)
     fitting = [i for i, choice in enumerate(plain) if _same(choice, answer)]
     if len(fitting) != 1:
         raise ValueError(
@@ -62,19 +65,20 @@ def predict(question: str, choices: Sequence[Any], *, answer: Any, reason: str =
             f"it equals {len(fitting) or 'none'} of them"
         )
     question, *texts = _texts(question, plain)
-    traits = {"question": question, "choices": texts, "right": fitting[0], "reason": str(reason)}
+    traits = {"question": question, "choices": texts, "right": fitting[0], "reason": reason}
     letters = [f"{letter}) {text}" for letter, text in zip(LETTERS, texts, strict=False)]
     return Predict(f"Question: {question} Choices: {' '.join(letters)}", {}, **traits)
 
 
 def _plain(name: str, value: Any) -> str | bool | int | float:
     """A NumPy or PyTorch scalar as Python's; TypeError for what is no scalar."""
-    if hasattr(value, "item"):
-        with suppress(ValueError, RuntimeError):  # more than one number
-            value = value.item()
-    if not isinstance(value, str | bool | int | float):
-        kind = type(value).__name__
-        raise TypeError(f"{name} is {value!r}, a {kind}, but must be a string, a number or a bool")
+    value = scalar(value)
+    if isinstance(value, str):
+        return as_text(name, value)
+    if not isinstance(value, bool | int | float):
+        raise TypeError(f"{name} is {said(value)}, but must be a string, a number or a bool")
+    if not isinstance(value, bool):
+        as_number(name, value)  # one that is finite
     return value
 
 
@@ -88,8 +92,7 @@ def _same(choice: str | bool | float, answer: str | bool | float) -> bool:
 
 def _texts(question: str, choices: Sequence[str | bool | float]) -> list[str]:
     """The question and the choices as they are shown, each in one line."""
-    if not isinstance(question, str):
-        raise TypeError(f"question is {question!r}, but must be a string")
+    question = as_text("question", question)
     question, *texts = [visible(number(x), 1000) for x in (" ".join(question.split()), *choices)]
     if not question or not all(text.strip() for text in texts) or len(set(texts)) < len(texts):
         raise ValueError(

@@ -7,7 +7,9 @@ import numpy as np
 import traitlets
 
 from helpers.figures import Picture, canvas, colour_limits, draw_cells, number, plain
+from helpers.given import as_labels, as_switch
 from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+from helpers.widgets.traits import Labels, Pair
 
 SIDE = 64  # rows or columns: more cells would be too small to point at
 
@@ -24,11 +26,11 @@ class MatrixProduct(Widget):
     """
 
     _esm = module("product.js")
-    rows = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    columns = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    inner = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    names = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    selected = traitlets.Tuple(traitlets.Int(), traitlets.Int()).tag(sync=True)
+    rows = Labels().tag(sync=True)
+    columns = Labels().tag(sync=True)
+    inner = Labels().tag(sync=True)
+    names = Labels().tag(sync=True)
+    selected = Pair().tag(sync=True)
 
     def __init__(
         self,
@@ -42,6 +44,7 @@ class MatrixProduct(Widget):
         transposed: bool = False,
         selected: tuple[int, int] = (0, 0),
     ):
+        transposed = as_switch("transposed", transposed)
         names = _names(names, transposed)
         self._A, self._B = _fitting(A, B, transposed)
         of = f"{names[0]} {self._A.shape} @ {names[1]} {self._B.shape}"
@@ -93,9 +96,10 @@ def _draw_labels(ax: Any, rows: Sequence[str], columns: Sequence[str]) -> None:
 
 
 def _names(names: Sequence[str], transposed: bool) -> list[str]:
-    if isinstance(names, str) or len(names) not in (2, 3):
-        raise ValueError(f"names is {names!r}, but must be those of A and B, and maybe the result")
-    first, second, *result = (visible(str(name)) for name in names)
+    given = as_labels("names", names)
+    if len(given) not in (2, 3):
+        raise ValueError(f"names is {given}, but must be those of A and B, and maybe the result")
+    first, second, *result = map(visible, given)
     second += "ᵀ" * transposed
     return [first, second, *(result or [f"{first} @ {second}"])]
 

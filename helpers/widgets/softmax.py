@@ -9,8 +9,21 @@ import traitlets
 from helpers.attention import softmax
 from helpers.figures import Picture, bars, number
 from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+from helpers.widgets.traits import Labels, Number, Whole
 
 LABELS = 12  # sliders that a page has room for
+
+
+class Logits(traitlets.List):
+    """One row of numbers."""
+
+    def validate(self, widget: Any, value: Any) -> list[float]:
+        x = check_array(self.name, value)
+        if x.ndim != 1 or x.size > LABELS:
+            raise ValueError(
+                f"logits has shape {x.shape}, but must be one row of at most {LABELS} numbers"
+            )
+        return x.tolist()
 
 
 class SoftmaxLab(Widget):
@@ -24,10 +37,10 @@ class SoftmaxLab(Widget):
     """
 
     _esm = module("softmax.js")
-    labels = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    logits = traitlets.List(traitlets.Float()).tag(sync=True)
-    temperature = traitlets.Float(1.0).tag(sync=True)
-    d_k = traitlets.Int(1, min=1).tag(sync=True)
+    labels = Labels().tag(sync=True)
+    logits = Logits().tag(sync=True)
+    temperature = Number(1.0, min=0.01, max=100).tag(sync=True)
+    d_k = Whole(1, min=1).tag(sync=True)
     start = traitlets.Dict().tag(sync=True)
 
     def __init__(
@@ -38,15 +51,9 @@ class SoftmaxLab(Widget):
         temperature: float = 1.0,
         d_k: int = 1,
     ):
-        x = check_array("logits", logits)
-        if x.ndim != 1 or x.size > LABELS:
-            raise ValueError(
-                f"logits has shape {x.shape}, but must be one row of at most {LABELS} numbers"
-            )
-        if d_k != d_k // 1 or d_k < 1:
-            raise ValueError(f"d_k is {d_k}, but must be a positive whole number")
-        labels = check_labels("labels", labels, x.size, f"logits {x.shape}")
-        start = {"logits": x.tolist(), "temperature": float(temperature), "d_k": int(d_k)}
+        start = self.check(logits=logits, temperature=temperature, d_k=d_k)
+        count = len(start["logits"])
+        labels = check_labels("labels", labels, count, f"logits {(count,)}")
         super().__init__("", {}, labels=labels, start=start, **start)
         self._say()
 
@@ -74,18 +81,10 @@ class SoftmaxLab(Widget):
 
     @traitlets.validate("logits")
     def _one_each(self, proposal: Any) -> list[float]:
-        x = check_array("logits", proposal["value"])
-        if x.shape != (len(self.labels),):
-            raise ValueError(
-                f"logits has shape {x.shape}, but must have one for each of the labels"
-            )
-        return proposal["value"]
-
-    @traitlets.validate("temperature")
-    def _in_range(self, proposal: Any) -> float:
-        if not 0.01 <= proposal["value"] <= 100:
-            raise ValueError(f"temperature is {proposal['value']}, but must be from 0.01 to 100")
-        return proposal["value"]
+        x = proposal["value"]
+        if len(x) != len(self.labels):
+            raise ValueError(f"logits has {len(x)} numbers, but must have {len(self.labels)}")
+        return x
 
     @traitlets.observe("logits", "temperature", "d_k")
     def _say(self, _: Any = None) -> None:

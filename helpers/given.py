@@ -1,0 +1,159 @@
+"""What a caller hands in, checked by name: arrays, numbers, switches and words.
+
+Each function returns the value in its plainest form, or raises a TypeError for what is of another
+kind and a ValueError for what is out of range; both name the argument, what it was, and the need.
+"""
+
+from collections.abc import Collection, Mapping
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+LARGEST = float(np.finfo(np.float32).max)  # beyond it float32, which browsers draw, is infinite
+MOST = 2**31 - 1  # for a whole number that has no other limit
+SMALLEST = float(np.finfo(np.float32).tiny)  # of the positive numbers that keep their digits
+
+
+def said(value: Any) -> str:
+    """A value in an error message: how it begins, and its type if that does not show."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # an integer with more digits than Python writes, or a class of the caller's
+        text = "something"
+    text = text if len(text) <= 60 else text[:59] + "…"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    plain = value is None or type(value) in (bool, int, float, str)
+    return text if plain else f"{text} ({type(value).__name__})"
+
+
+def as_array(name: str, value: Any, kinds: str = "biuf") -> np.ndarray:
+    """NumPy, PyTorch, pandas or lists as an array of numbers (kinds of dtype; U are strings)."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: say what to show in its gaps by .filled(…)")
+    try:
+        array = np.asarray(_on_cpu(value))
+    except Exception as error:  # tensors without numbers, rows of several lengths, foreign classes
+        reason = said(value) + "".join(f": {line}" for line in str(error).splitlines()[:1])
+        raise TypeError(f"{name} must be an array of numbers, not {reason}") from None
+    if array.dtype.kind not in kinds:
+        what = f"{said(value)} of dtype {array.dtype}"
+        raise TypeError(f"{name} must be an array of numbers, not {what}")
+    if array.size == 0:
+        raise ValueError(f"{name} has shape {array.shape}: there is nothing to show")
+    return array
+
+
+def _on_cpu(value: Any) -> Any:
+    """A tensor as NumPy can read it, also one of bfloat16, which NumPy does not have."""
+    if not hasattr(value, "detach"):
+        return value
+    value = value.detach().cpu()
+    return value.float() if value.is_floating_point() and value.element_size() < 4 else value
+
+
+def as_floats(
+    name: str, array: np.ndarray, *, masked: bool = False, blank: bool = False
+) -> np.ndarray:
+    """Numbers as float64, each one that float32 can hold; `masked` admits −∞, `blank` all others.
+
+    −∞ stands for a masked score; NaN and infinities stay blank in a picture.
+    """
+    with np.errstate(over="ignore"):
+        array = array.astype(float, copy=False)
+    bad = ~(np.abs(array) <= LARGEST)  # NaN, too
+    if masked or blank:
+        bad &= np.isfinite(array) if blank else array != -np.inf
+    if bad.any():
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        need = f"numbers, none beyond {LARGEST:.1e}"
+        raise ValueError(f"{name} {array.shape} has {array[place]} at {place}; needed are {need}")
+    return array
+
+
+def scalar(value: Any) -> Any:
+    """What is in a NumPy or PyTorch scalar; anything else as it is."""
+    try:
+        return value.item() if hasattr(value, "item") else value
+    except Exception:  # more than one number, or a tensor that has none
+        return value
+
+
+def as_number(name: str, value: Any, low: float = -LARGEST, high: float = LARGEST) -> float:
+    """One number from `low` to `high`."""
+    number = scalar(value)
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise TypeError(f"{name} is {said(value)}, but must be a number")
+    try:
+        number = float(number)
+    except OverflowError:
+        number = np.inf
+    if not low <= number <= high:
+        need = f"from {low:g} to {high:g}"
+        if high == LARGEST:
+            need = f"{'positive and ' * (low == SMALLEST)}a finite float32"
+        raise ValueError(f"{name} is {said(value)}, but must be {need}")
+    return number
+
+
+def as_whole(name: str, value: Any, low: int, high: int) -> int:
+    """One whole number from `low` to `high`."""
+    try:
+        number = as_number(name, value, low, high)
+    except ValueError:
+        number = 0.5
+    if number % 1:
+        need = f"from {low} to {high}" if high < MOST else f"of at least {low}"
+        raise ValueError(f"{name} is {said(value)}, but must be a whole number {need}")
+    return int(number)
+
+
+def as_switch(name: str, value: Any) -> bool:
+    """True or False."""
+    switch = scalar(value)
+    if not isinstance(switch, bool):
+        raise TypeError(f"{name} is {said(value)}, but must be True or False")
+    return switch
+
+
+def as_text(name: str, value: Any) -> str:
+    """A string that a file can hold: without half a character (a lone surrogate)."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {said(value)}, but must be a string")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        half = f"{value[error.start]!r} at place {error.start}, half a character"
+        raise ValueError(f"{name} is {said(value)} with {half}, but must be valid text") from None
+    return str(value)
+
+
+def as_list(name: str, value: Any) -> list[Any]:
+    """The entries of a list, a tuple, a range, an array or a column, in their order."""
+    other = str | bytes | Mapping | set | frozenset | np.ma.MaskedArray
+    if isinstance(value, other) or not isinstance(value, Collection):
+        raise TypeError(f"{name} is {said(value)}, but must be a list of strings")
+    try:
+        return list(value)
+    except Exception as error:  # an array without axes, a tensor without numbers
+        raise TypeError(f"{name} is {said(value)}, but must be a list: {error}") from None
+
+
+def as_labels(name: str, labels: Any) -> list[str]:
+    """A list of strings, or of numbers written as strings."""
+    return [_label(f"{name}[{i}]", label) for i, label in enumerate(as_list(name, labels))]
+
+
+def as_names(name: str, labels: Any) -> list[str]:
+    """Labels of rows or columns; a string stands for its letters."""
+    return as_labels(name, list(labels) if isinstance(labels, str) else labels)
+
+
+def _label(name: str, value: Any) -> str:
+    value = scalar(value)
+    if isinstance(value, bool | Real):
+        try:
+            return str(value)
+        except ValueError:  # more digits than Python writes
+            raise ValueError(f"{name} is {said(value)}, too long for a label") from None
+    return as_text(name, value)
