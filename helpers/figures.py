@@ -21,7 +21,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from PIL import Image
 
-from helpers.given import as_array, as_floats, as_names, as_switch, as_text, said
+from helpers.given import as_array, as_floats, as_labels, as_names, as_switch, as_text, said
 from helpers.shown import number, show  # noqa: F401 (lessons import `show` from here)
 
 QUICK = 65_536  # bytes: a picture that stays larger is not compressed with more effort
@@ -117,7 +117,7 @@ def heatmaps(
     row_name, column_name = as_text("row_name", row_name), as_text("column_name", column_name)
     shared_scale = as_switch("shared_scale", shared_scale)
     alt = "" if alt is None else as_text("alt", alt)
-    titles = asas_names("titles of panels", panels.keys())
+    titles = as_labels("titles of panels", panels.keys())
     arrays = [_matrix(panel, rows, columns) for panel in panels.values()]
     arrays = dict(zip(titles, arrays, strict=True))
     together = np.stack(list(arrays.values()))
