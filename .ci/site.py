@@ -169,6 +169,12 @@ class Page(mistune.HTMLRenderer):
         """A table that scrolls where it is too wide."""
         return f'<div class="wide"><table>\n{text}</table></div>\n'
 
+    def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
+        """A cell; an empty one in the head of a table heads nothing."""
+        kind = "th" if head and text else "td"
+        side = f' style="text-align:{align}"' if align else ""
+        return f"  <{kind}{side}>{text}</{kind}>\n"
+
     def read(self, markdown: str) -> str:
         """Make HTML. Formulas are kept out of it: no sign of theirs means anything there."""
         formulas = []

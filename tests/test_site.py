@@ -321,6 +321,12 @@ def test_markdown_keeps_signs_apart(site):
     assert '<a href="https://c">Open</a>' in made and not page.all("img")
 
 
+def test_an_empty_cell_heads_nothing(site):
+    page = Reader(site.Page().read("| | seconds |\n|---|--:|\n| a | 1 |"))
+    tags = [tag for tag, _ in page.tags if tag in ("th", "td")]
+    assert tags == ["td", "th", "td", "td"] and "text-align:right" in page.all("th")[0]["style"]
+
+
 def test_equal_headings_get_different_ids(site):
     page = site.Page()
     page.read("## By hand\n\n## By hand\n\n### One *more*, $x$")
