@@ -37,6 +37,7 @@ os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 import transformers
 
 transformers.utils.logging.disable_progress_bar()
+pytestmark = pytest.mark.slow
 MINILM = minilm_folder()
 
 WORDS = (
@@ -108,7 +109,6 @@ def test_ids_equal_those_of_transformers(minilm):
     assert torch.equal(is_real, expected["attention_mask"].bool())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("start", range(5))
 def test_hidden_states_and_weights_equal_those_of_transformers(minilm, reference, start):
     sentences = SENTENCES[start::5]  # ten of very different lengths in one batch
@@ -131,7 +131,6 @@ def test_hidden_states_and_weights_equal_those_of_transformers(minilm, reference
         assert differences[is_real].abs().max() < 1e-5
 
 
-@pytest.mark.slow
 def test_encode_is_the_mean_over_the_tokens_of_each_sentence_alone(minilm):
     vectors = minilm.encode(SENTENCES, batch_size=7)
     assert vectors.shape == (50, 384) and vectors.dtype == torch.float32
@@ -154,7 +153,6 @@ def test_encode_does_what_the_published_settings_say():
     assert steps == ["Transformer", "Pooling", "Normalize"]
 
 
-@pytest.mark.slow
 def test_encode_does_not_depend_on_batches_or_order(minilm):
     sentences = SENTENCES[::4]
     expected = minilm.encode(sentences)
@@ -236,7 +234,6 @@ def test_loading_draws_no_random_numbers():
     assert torch.equal(torch.get_rng_state(), state)
 
 
-@pytest.mark.slow
 def test_the_folder_of_minilm_is_found_without_importing_its_package():
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(os.listdir(MINILM))
     code = "import sys; from helpers.pretrained import minilm_folder; print(minilm_folder()); "
@@ -263,7 +260,6 @@ def test_import_without_the_extra_says_what_to_install(missing, monkeypatch):
     assert caught.value.name.partition(".")[0] == missing
 
 
-@pytest.mark.slow
 def test_nothing_slow_is_imported():
     code = """import sys; from helpers.pretrained import load_minilm
 load_minilm().encode(["a"])
@@ -419,7 +415,6 @@ CHECKPOINTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_small_gpt2_equals_transformers(tmp_path, options):
     theirs = small_gpt2(tmp_path, **options)
@@ -530,7 +525,6 @@ DAMAGES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", LOADERS)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_every_damaged_tensor_is_named(kind, damage, request):
@@ -898,7 +892,6 @@ def hub(bert, tmp_path_factory):
     server.server_close()
 
 
-@pytest.mark.slow
 def test_gpt2_is_downloaded_once_and_checked(hub, tmp_path):
     folder = hub.RequestHandlerClass.folder
     right = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
@@ -917,7 +910,6 @@ def test_gpt2_is_downloaded_once_and_checked(hub, tmp_path):
         assert learner.download(right) == size  # from the cache
 
 
-@pytest.mark.slow
 def test_without_network_gpt2_says_so_quickly(tmp_path):
     with Learner(tmp_path, 9) as learner:  # a port where nobody answers
         said = learner.download("0" * 64)

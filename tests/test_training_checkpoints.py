@@ -24,6 +24,7 @@ from helpers.training import CheckpointError, corpus, examples, fit, translator,
 from helpers.training.ablations import parts
 from helpers.training.checkpoints import found, load, newest, save
 
+pytestmark = pytest.mark.slow
 KILLS = int(os.environ.get("KILLS", "3"))
 SETTINGS = {"steps": 24, "batch_size": 16, "warm_up": 5, "every": 5, "shown": False}
 
@@ -90,7 +91,6 @@ def same(model: torch.nn.Module, other: torch.nn.Module) -> bool:
 # ---------------------------------------------------------------- going on
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", [6, 13, 16, 24])
 def test_a_broken_training_goes_on_bit_for_bit(start, uninterrupted, tmp_path, step):
     cut_off_at(step, start, tmp_path)
@@ -167,7 +167,6 @@ DAMAGES = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.slow
 @DAMAGES
 def test_a_damaged_checkpoint_is_refused_and_the_one_before_is_used(
     start, uninterrupted, tmp_path, capsys, how
