@@ -62,7 +62,8 @@ def show(
             grid = _labelled(matrix, rows, columns, decimals)
             texts.append(f"{name}\n{_text(*grid)}\n" if name else _text(*grid))
             markups.append(_markup(*grid, name))
-    display(Shown("".join(markups), "\n".join(texts)))
+    # A blank first line: of an output that is folded, JupyterLab shows that line as it is written.
+    display(Shown(" \n" + "".join(markups), "\n".join(texts)))
 
 
 def _matrices(array: np.ndarray, title: str | None) -> Iterator[tuple[str | None, Any]]:

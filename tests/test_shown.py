@@ -34,9 +34,9 @@ class Tables(HTMLParser):
         assert self.tags.pop()[0] == tag
 
     def handle_data(self, data):
-        if self.tags[-1][0] == "caption":
+        if self.tags and self.tags[-1][0] == "caption":
             self.captions.append(data)
-        if self.tags[-1][0] in ("td", "th"):
+        if self.tags and self.tags[-1][0] in ("td", "th"):
             self.rows[-1][-1][-1] = data
 
     def style(self):
@@ -100,6 +100,12 @@ def test_the_table_has_headings_a_caption_and_the_same_numbers(seen):
         assert style["text-align"] == "right"
     assert "tabular-nums" in seen[0].html and "overflow-x:auto" in seen[0].html
     assert "color" not in seen[0].html  # the page's own, light or dark
+
+
+def test_of_a_folded_table_jupyterlab_shows_a_blank_line(seen):
+    """It shows the first line that is not empty, as it is written."""
+    shown.show(MATRIX, title="the answer")
+    assert next(line for line in seen[0].html.split("\n") if line).isspace()
 
 
 def test_a_batch_is_a_table_for_each_matrix(seen):
