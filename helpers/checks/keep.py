@@ -21,7 +21,7 @@ from helpers.checks.exercise import Exercise
 from helpers.checks.exercises import exercises
 from helpers.checks.judge import RIGHT, grade, judge
 from helpers.checks.observe import observe_apart
-from helpers.checks.source import Obstacle, Piece, names_used, piece_of
+from helpers.checks.source import Obstacle, Piece, import_lines, names_used, piece_of
 
 FILE = "my_transformer.py"
 REPAIR = "repair that line, or set the file aside: `make fresh`, or give it another name"
@@ -87,7 +87,7 @@ def keep(function: Callable, known: Exercise, tensors: bool) -> str:
 
 def wants_tensors(function: Callable, known: Exercise) -> bool:
     """Whether an answer is right on tensors only."""
-    if "torch" not in sys.modules or known.backends == ("torch",):
+    if known.backends == ("torch",):
         return False
     with contextlib.suppress(Exception):  # an addition: a right answer stays right without it
         return judge(known, observe_apart(function, known, "numpy")).status != RIGHT
@@ -251,10 +251,8 @@ def insert(book: Book, piece: Piece, known: Exercise) -> set[str]:
         titles = [i + 1 for i, b in enumerate(book.sections[""][:1]) if b.kind == "title"]
         book.sections[""].insert(max(titles, default=0), Block(FUTURE, kind="future"))
     mine = set(book.functions()) | {known.name}
-    for name in sorted(piece.wanted - mine):
-        home = exercises()[name].reference
-        piece.imports[name] = f"from {home.__module__} import {name}"
-    changed = {name for name, line in piece.imports.items() if _add_import(book, name, line)}
+    lines = import_lines(piece, mine)
+    changed = {name for name, line in lines.items() if _add_import(book, name, line)}
     for name, source in piece.definitions.items():
         if _add_definition(book, name, source, known):
             changed.add(name)
@@ -273,7 +271,7 @@ def _add_import(book: Book, name: str, line: str) -> bool:
         raise Obstacle(f"in the file `{name}` is another thing than `{line}`")
     top = book.sections[""]
     later = [
-        i for i, b in enumerate(top) if b.kind == "import" and _rank(_last_line(b)) > _rank(line)
+        i for i, b in enumerate(top) if b.kind == "import" and rank(_last_line(b)) > rank(line)
     ]
     ends = [i + 1 for i, b in enumerate(top) if b.kind in ("title", "future", "import")]
     top.insert(later[0] if later else max(ends, default=0), Block(line, (name,), "import"))
@@ -284,7 +282,7 @@ def _last_line(block: Block) -> str:
     return block.text.rpartition("\n")[2]
 
 
-def _rank(line: str) -> tuple[bool, bool, str]:
+def rank(line: str) -> tuple[bool, bool, str]:
     """`import` before `from`, the helpers last."""
     return line.startswith("from helpers"), line.startswith("from"), line
 

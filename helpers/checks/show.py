@@ -1,7 +1,7 @@
 """What a learner calls: `check`, `hint`, `solution` and `progress`."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +12,10 @@ from helpers.checks.evidence import Part, Words, parts_of
 from helpers.checks.exercise import Exercise
 from helpers.checks.exercises import ASKED, exercises, nearest
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
-from helpers.checks.keep import TITLES, keep, kept_names, wants_tensors
+from helpers.checks.keep import TITLES, keep, kept_names, rank, wants_tensors
 from helpers.checks.observe import as_written, on_tensors, plain
 from helpers.checks.place import Memory
+from helpers.checks.source import import_lines, piece_of
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
 STEPS = ("a nudge", "the idea", "the line")
@@ -45,7 +46,7 @@ def check(function: Any = None) -> Any:
     if verdict.status != RIGHT:
         bundle.display(shown(verdict, known))
         return known.reference
-    tensors = wants_tensors(function, known)
+    tensors = verdict.backend == "torch" and wants_tensors(function, known)
     bundle.display(shown(verdict, known, keep(function, known, tensors)))
     return on_tensors(function) if tensors else function
 
@@ -191,11 +192,23 @@ def way(known: Exercise) -> str:
 
 
 def source_of(known: Exercise) -> str:
-    """The reference as it stands in the helpers."""
+    """The reference as it stands in the helpers, after the imports that the notebook lacks."""
     try:
-        return inspect.getsource(known.reference)
+        source = inspect.getsource(known.reference)
     except (OSError, TypeError):
         return f"# {known.name} is in {known.reference.__module__}"
+    lines = sorted(set(missing_lines(known)), key=rank)
+    return "\n".join([*lines, "", "", source]) if lines else source
+
+
+def missing_lines(known: Exercise) -> Iterator[str]:
+    """The import lines of what the reference uses and the notebook has not under this name; a
+    function of the course it may have made itself."""
+    piece, has = piece_of(known.reference, known.name), place.names()
+    made = known.reference.__globals__
+    for name, line in import_lines(piece).items():
+        if has.get(name) is not made[name] and not (name in piece.wanted and name in has):
+            yield line
 
 
 # ---------------------------------------------------------------- help

@@ -6,7 +6,7 @@ import linecache
 import symtable
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
@@ -34,6 +34,14 @@ def piece_of(function: Callable, name: str) -> Piece:
     piece = Piece()
     _add(function, name, piece)
     return piece
+
+
+def import_lines(piece: Piece, mine: Collection[str] = ()) -> dict[str, str]:
+    """The import lines of a piece by the name they bind, with those of the course's functions that
+    are not `mine`."""
+    homes = {name: exercises()[name].reference.__module__ for name in sorted(piece.wanted)}
+    course = {n: f"from {home} import {n}" for n, home in homes.items() if n not in mine}
+    return piece.imports | course
 
 
 # ---------------------------------------------------------------- the source
