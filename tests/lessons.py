@@ -3,8 +3,11 @@
 import ast
 import json
 import re
+import symtable
 from functools import cache
 from pathlib import Path
+
+from helpers.checks.source import names_used
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 ROOM = re.compile(r"^## (.+)$", re.MULTILINE)
@@ -57,3 +60,50 @@ def is_stub(node):
 def outputs(path):
     """All outputs, each with the id of its cell."""
     return [(cell["id"], output) for cell in code_cells(path) for output in cell["outputs"]]
+
+
+# ---------------------------------------------------------------- what a cell needs
+
+
+def binds(source):
+    """The names that a piece of code gives a meaning at its top."""
+    table = symtable.symtable(source, "cell", "exec")
+    return {s.get_name() for s in table.get_symbols() if s.is_assigned() or s.is_imported()}
+
+
+def needs(cell):
+    """The names that a cell uses and does not bind itself before."""
+    found, own = set(), set()
+    for node in tree(cell).body:
+        source = ast.unparse(node)
+        before = own if isinstance(node, ast.Assign | ast.AugAssign) else own | binds(source)
+        found |= set(names_used(source)) - before
+        own |= binds(source)
+    return found
+
+
+def needed(earlier, later):
+    """Those of the earlier cells without which the later ones do not run, in order."""
+    wanted, found = set(), []
+    for cell in reversed(later):
+        wanted = wanted - made_by(cell) | needs(cell)
+    for cell in reversed(earlier):
+        if wanted & made_by(cell):
+            found.insert(0, cell)
+            wanted = wanted - made_by(cell) | needs(cell)
+    return found
+
+
+def touched(cells, names):
+    """Those of the cells that use some names, or what other such cells make, in order."""
+    names, found = set(names), []
+    for cell in cells:
+        if needs(cell) & names:
+            found.append(cell)
+            names |= made_by(cell)
+    return found
+
+
+def made_by(cell):
+    """The names that a cell binds."""
+    return binds(ast.unparse(tree(cell)))

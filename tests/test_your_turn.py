@@ -1,7 +1,8 @@
-"""*Your turn* in each notebook: with every exercise solved, and with every one of them wrong.
+"""*Your turn* in each notebook, in a kernel: with the hints' lines, the solutions, answers for
+tensors, and with every answer wrong. The notebook must go on to its end each time.
 
-A notebook runs top to bottom with the references filled in; then its room *Your turn* and what
-comes after run again with wrong answers, as nothing before the room depends on it.
+Before the room run the imports and those cells that the room, its answers and what follows it need:
+no answer changes a cell before it, and `--nbval` runs them all.
 """
 
 import ast
@@ -11,33 +12,39 @@ import textwrap
 
 import nbformat
 import pytest
-from lessons import FOLDER, PATHS
+from answers import TENSORS, hinted
+from lessons import FOLDER, PATHS, code_cells, needed, touched
 from nbclient import NotebookClient
 
-from helpers.checks.exercises import exercises, find
+from helpers.checks.exercises import ASKED, exercises, find
 
 CHECK = re.compile(r"^(\w+) = check\(\1\)$", re.MULTILINE)
-BOOKS = {path: nbformat.read(path, as_version=4) for path in PATHS}
+OF_MINE = ("one_hot", "embed", "add_positions", "encoder_layer")  # what 12 runs of other notebooks
+FORGET = """
+for name in [name for name in globals() if name[0] != "_" and name not in ("In", "Out", "exit")]:
+    del globals()[name]
+"""
 each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
-def start_of(book):
-    """The place of the heading *Your turn*."""
-    rooms = [i for i, cell in enumerate(book.cells) if cell.source.startswith("## Your turn")]
-    assert len(rooms) == 1
-    return rooms[0]
-
-
-def asked_in(book):
-    """The exercises of a notebook's room, in order."""
-    return [name for cell in book.cells for name in CHECK.findall(cell.source)]
+def halves(path):
+    """The code cells before the room *Your turn*, and the others."""
+    code = code_cells(path)
+    (begin,) = [i for i, c in enumerate(code) if c["source"].startswith("from helpers.checks ")]
+    return code[:begin], code[begin:]
 
 
 def stub_of(cell):
     """The exercise that a cell leaves open, "" for any other cell."""
-    found = re.search(r"^def (\w+)\(", cell.source, re.MULTILINE)
-    is_open = cell.cell_type == "code" and cell.source.rstrip().endswith("\n    ...")
+    found = re.search(r"^def (\w+)\(", cell["source"], re.MULTILINE)
+    is_open = cell["source"].rstrip().endswith("\n    ...")
     return found[1] if found and is_open and found[1] in exercises() else ""
+
+
+def filled(cell, answer):
+    """A stub with an answer; what stands above it, an import, stays."""
+    start = re.search(rf"^def {stub_of(cell)}\(", cell["source"], re.MULTILINE).start()
+    return cell["source"][:start] + answer.strip("\n")
 
 
 # ---------------------------------------------------------------- answers
@@ -45,8 +52,8 @@ def stub_of(cell):
 
 def as_answer(function, name):
     """A function's source under another name, with imports of what it uses: one cell."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    [made] = tree.body
+    parsed = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    [made] = parsed.body
     assert isinstance(made, ast.FunctionDef) and function.__closure__ is None
     made.name, made.decorator_list, made.returns = name, [], None
     for argument in (*made.args.args, *made.args.kwonlyargs):
@@ -56,10 +63,6 @@ def as_answer(function, name):
     imports = ", ".join(sorted(used & known.keys()))
     start = f"from {function.__module__} import {imports}\n" if imports else ""
     return f"{start}\n\n{ast.unparse(made)}"
-
-
-def right(name):
-    return as_answer(find(name).reference, name)
 
 
 def wrong(name):
@@ -73,6 +76,21 @@ def wrong(name):
     return f"def {name}(*args, **kwargs):\n    raise RuntimeError('not yet')"
 
 
+def for_tensors(name):
+    """An answer that is right on tensors only, where cells after its check use it."""
+    return TENSORS.get(name) or hinted(name)
+
+
+def written(names):
+    """All that is written into a room, as cells."""
+    made = [make(name) for name in names for make in (hinted, for_tensors)]
+    references = [inspect.getsource(find(name).reference) for name in names]
+    return [{"source": source} for source in (*made, *references)]
+
+
+# ---------------------------------------------------------------- a notebook at work
+
+
 class Room:
     """A kernel in which cells run; it forgets the names of a notebook before the next begins."""
 
@@ -81,26 +99,46 @@ class Room:
         resources = {"metadata": {"path": FOLDER}}
         self.client = NotebookClient(self.book, timeout=120, resources=resources)
 
-    def run(self, cells, answer):
-        """Run cells, stubs with an answer; an exception in a cell is raised here.
-
-        After a check the name must hold the learner's function if it is right, else the reference.
-        """
-        for cell in (cell for cell in cells if cell.cell_type == "code"):
-            name = stub_of(cell)
-            source = cell.source
-            if name:  # what stands above the stub, an import, stays
-                head = source[: re.search(rf"^def {name}\(", source, re.MULTILINE).start()]
-                source = f"{head}{answer(name)}"
-            self.execute(source)
-            for checked in CHECK.findall(source):
-                mine = f"{checked}.__module__ == '__main__'"
-                self.execute(f"assert ({mine}) is {answer is right}, {checked!r}")
-
     def execute(self, source):
+        """Run a cell, and return what it shows as text; its exception is raised here."""
         cell = nbformat.v4.new_code_cell(source)
         self.book.cells.append(cell)
         self.client.execute_cell(cell, len(self.book.cells) - 1)
+        return "\n".join(o["data"]["text/plain"] for o in cell.outputs if "data" in o)
+
+    def shown_solution(self, name):
+        """What `solution` shows in this notebook, and nothing else."""
+        return self.execute(f"solution({name!r})")
+
+    def begin(self, cells, kept):
+        """Forget the notebook before, and run cells of another; `kept` is where answers go."""
+        self.execute(FORGET)
+        self.execute(f"import os\nos.environ['MY_TRANSFORMER'] = {str(kept)!r}")
+        for cell in cells:
+            self.execute(cell["source"])
+
+    def run(self, cells, answer, status="right"):
+        """Run the room and what follows with an answer in each stub.
+
+        After its check a name must stand for the learner's function if it is right, else for the
+        reference.
+        """
+        for cell in cells:
+            source = filled(cell, answer(stub_of(cell))) if stub_of(cell) else cell["source"]
+            for name in CHECK.findall(source):
+                own = f"{name}.__module__ == '__main__'"
+                source += f"\nassert ({own}) is {status == 'right'}, {name!r}"
+            said = self.execute(source)
+            for name in CHECK.findall(source):
+                assert said.startswith(f"{name}: {status}"), said
+
+
+@pytest.fixture(scope="module")
+def room():
+    """One kernel for all: PyTorch and the pictures load once."""
+    made = Room()
+    with made.client.setup_kernel():
+        yield made
 
 
 # ---------------------------------------------------------------- tests
@@ -108,28 +146,29 @@ class Room:
 
 @each_notebook
 def test_the_room_asks_for_two_to_four_exercises(path):
-    book = BOOKS[path]
-    names = asked_in(book)
-    assert 2 <= len(names) <= 4
+    before, after = halves(path)
+    names = [name for cell in after for name in CHECK.findall(cell["source"])]
+    assert 2 <= len(names) <= 4 and tuple(names) == ASKED[path.stem[:2]]
     assert {find(name).notebook for name in names} == {path.stem[:2]}
-    room = book.cells[start_of(book) :]
-    assert [stub for cell in room if (stub := stub_of(cell))] == names
-
-
-@pytest.fixture(scope="module")
-def room(tmp_path_factory):
-    """One kernel for all: PyTorch and the pictures load once."""
-    kept = tmp_path_factory.mktemp("kept") / "mine.py"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MY_TRANSFORMER", str(kept))
-        made = Room()
-        with made.client.setup_kernel():
-            yield made
+    assert [stub for cell in after if (stub := stub_of(cell))] == names
+    assert not any(CHECK.search(cell["source"]) for cell in before)
 
 
 @each_notebook
-def test_solved_and_wrong(path, room):
-    book = BOOKS[path]
-    room.execute("%reset -f")
-    room.run(book.cells, right)
-    room.run(book.cells[start_of(book) :], wrong)
+def test_it_goes_on_with_whatever_is_answered(path, room, tmp_path):
+    before, after = halves(path)
+    names = ASKED[path.stem[:2]]
+    further = [c for c in after[1:] if not stub_of(c) and not CHECK.search(c["source"])]
+    changed = touched(further, {*names, "mine"})
+    again = [cell for cell in after if cell not in further or cell in changed]
+    on_mine = path.stem.startswith("12")  # it ends with a transformer of all that was kept
+    cells = [before[0], *needed(before[1:], [*written(names), *after])]
+    room.begin(cells, kept=tmp_path / "mine.py" if on_mine else "off")
+    room.run(after, hinted)
+    room.run(again, room.shown_solution)
+    for name in OF_MINE if on_mine else ():
+        said = room.execute(f"{TENSORS[name]}\n{name} = check({name})")
+        assert said.startswith(f"{name}: right") and "Kept in" in said, said
+    if further:
+        room.run(again, for_tensors)
+    room.run(again, wrong, "not yet")

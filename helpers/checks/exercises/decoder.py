@@ -38,8 +38,8 @@ shift_right = Exercise(
     hints=(
         "Which word does the decoder read when it must predict the first target?",
         "Put a column of start_id in front of all columns but the last.",
-        "first = np.full((len(targets), 1), start_id), "
-        "then return np.concatenate([first, targets[:, :-1]], axis=1)",
+        "`first = np.full((len(targets), 1), start_id)`, then `return np.concatenate([first, "
+        "targets[:, :-1]], axis=1)`",
     ),
 )
 shift_right.probe("one sentence of three words", np.array([[5, 6, 7]]), 1)
@@ -239,7 +239,7 @@ cross_attention = Exercise(
     hints=(
         "Who asks, and who is read? The output has one row per word that asks.",
         "Project dec to queries, memory to keys and to values, then use attention.",
-        "return attention(dec @ W_q, memory @ W_k, memory @ W_v)",
+        "`return attention(dec @ W_q, memory @ W_k, memory @ W_v)`",
     ),
 )
 same_width = tuple(tenths(3, 3) for _ in range(3))  # W_q, W_k, W_v (D, D)
@@ -559,8 +559,9 @@ decoder_layer = Exercise(
         "belongs to it?",
         "For t = 1 … T give y[:, :t] to the self-attention and keep the last row, [:, -1:]; "
         "concatenate the rows along axis=1. The rest is as in the notebook.",
-        'read = [multi_head_attention(y[:, :t], **p["self"])[:, -1:] for t in range(1, T + 1)], '
-        'then y = add_and_norm(y, np.concatenate(read, axis=1), *p["norm1"])',
+        '`read = [multi_head_attention(y[:, :t], **p["self"])[:, -1:] for t in range(1, '
+        "y.shape[1] + 1)]`, then `y = add_and_norm(y, np.concatenate(read, axis=1), "
+        '*p["norm1"])`',
     ),
 )
 
@@ -1332,7 +1333,7 @@ next_token_logits = Exercise(
     hints=(
         "Which axis holds the positions, counted from the end, with a batch and without?",
         "h[..., -1, :] is the last position in both cases; W_vocab turns features into scores.",
-        "return h[..., -1, :] @ W_vocab",
+        "`return h[..., -1, :] @ W_vocab`",
     ),
 )
 next_token_logits.probe("two positions of one sentence", tenths(2, 3), tenths(3, 4))
@@ -1542,8 +1543,8 @@ next_token_probs = Exercise(
         "What does softmax make of -np.inf, and what of the other numbers?",
         "Sort by logit, the largest first. Behind place k all become -inf. Then softmax again, and "
         "cut each token before which the likelier ones have already reached top_p.",
-        "z[order[top_k:]] = -np.inf, then for top_p: before = np.cumsum(p[order]) - p[order], "
-        "z[order[before >= top_p]] = -np.inf, at last return softmax(z)",
+        "`z[order[top_k:]] = -np.inf`, then for top_p: `before = np.cumsum(p[order]) - "
+        "p[order]`, `z[order[before >= top_p]] = -np.inf`, at last `return softmax(z)`",
     ),
 )
 menu = np.log([0.15, 0.5, 0.03, 0.25, 0.07])  # logits whose softmax is these numbers
@@ -2125,7 +2126,7 @@ sample_token = Exercise(
     hints=(
         "Which method of rng chooses among numbers with given probabilities?",
         "rng.choice(V, p=probs) draws one of 0 … V - 1; int makes it a plain number.",
-        "return int(rng.choice(len(probs), p=probs))",
+        "`return int(rng.choice(len(probs), p=probs))`",
     ),
     seconds=4.0,
 )
@@ -2428,8 +2429,8 @@ greedy_decode = Exercise(
         "How often may the loop run at most, and what must step see each time?",
         "Start from [start_id]; max_len times, append the argmax of the last row of logits, and "
         "leave the loop once it is end_id. Return all but the start.",
-        "for _ in range(max_len): ids.append(int(np.argmax(step(ids)[-1]))), "
-        "then if ids[-1] == end_id: break, at last return ids[1:]",
+        "max_len times `ids.append(int(np.argmax(step(ids)[-1])))`, then "
+        "`if ids[-1] == end_id: break`, and after the loop `return ids[1:]`",
     ),
 )
 
@@ -2844,8 +2845,9 @@ cross_entropy = Exercise(
         "difference?",
         "z = logits minus their largest along the last axis; log Σ exp(z) minus the logit of the "
         "target; then the mean where targets != pad_id.",
-        "loss = np.log(np.exp(z).sum(-1)) - np.take_along_axis(z, targets[..., None], -1)[..., 0], "
-        "then return float(loss[targets != pad_id].mean())",
+        "`z = logits - logits.max(axis=-1, keepdims=True)`, `loss = np.log(np.exp(z).sum(-1)) "
+        "- np.take_along_axis(z, targets[..., None], -1)[..., 0]`, then `return "
+        "float(loss[targets != pad_id].mean())`",
     ),
 )
 two_words = np.log([[[0.5, 0.1, 0.3, 0.1], [0.25, 0.45, 0.2, 0.1]]])  # (1, 2, 4)

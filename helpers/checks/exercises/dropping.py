@@ -151,7 +151,8 @@ dropout = Exercise(
         "Which of your random numbers mean: drop this one? And what may not be changed on the way?",
         "x / (1 - p) is a new array already. Draw one number between 0 and 1 for each of its "
         "entries, and set those to 0 whose number is below p.",
-        "out = x / (1 - p); out[rng.random(x.shape) < p] = 0; return out",
+        "`if not training: return x`, then `out = x / (1 - p)`, "
+        "`out[rng.random(x.shape) < p] = 0`, `return out`",
     ),
 )
 probe(dropout, together=False)
@@ -182,7 +183,8 @@ tokens = Exercise(
     hints=(
         "How many coins are tossed for a sentence of T tokens with D features each?",
         "Draw one number per token, of shape (…, T, 1): broadcasting uses it for all features.",
-        "keep = rng.random((*x.shape[:-1], 1)) >= p; return x * keep / (1 - p)",
+        "`if not training: return x`, then `keep = rng.random((*x.shape[:-1], 1)) >= p`, "
+        "`return x * keep / (1 - p)`",
     ),
 )
 probe(tokens, together=True)

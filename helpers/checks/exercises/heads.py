@@ -37,7 +37,7 @@ split_heads = Exercise(
         "2 heads?",
         "With d_head = D // num_heads, head h owns the features h * d_head to (h + 1) * d_head. "
         "np.split cuts all slices at once; the axis of the heads comes after that of the batch.",
-        "return np.stack(np.split(x, num_heads, axis=-1), axis=1)",
+        "`return np.stack(np.split(x, num_heads, axis=-1), axis=1)`",
     ),
 )
 split_heads.probe("one sentence of three tokens, two heads", coded(1, 3, 2, 4), 2)
@@ -327,7 +327,7 @@ merge_heads = Exercise(
     hints=(
         "x[:, h] is what head h holds, (B, T, d_head). In which direction do they join?",
         "Each head keeps its features, one head after the other: concatenate along the last axis.",
-        "return np.concatenate([x[:, h] for h in range(x.shape[1])], axis=-1)",
+        "`return np.concatenate([x[:, h] for h in range(x.shape[1])], axis=-1)`",
     ),
 )
 merge_heads.probe("two heads of one sentence", reference.split_heads(coded(1, 3, 2, 4), 2))
@@ -606,8 +606,8 @@ multi_head_attention = Exercise(
         "In the loop: Q = x @ W_q[:, own], K and V from source in the same way; scores divided by "
         "√d; mask; softmax; weights @ V. After the loop concatenate along the last axis, then "
         "multiply by W_o. A mask (T, Tk) or (B, T, Tk) fits scores (B, T, Tk) as it is.",
-        "heads.append(safe_masked_softmax(scores, mask) @ V), and at the end "
-        "return np.concatenate(heads, axis=-1) @ W_o",
+        "`heads.append(safe_masked_softmax(scores, mask) @ V)`, and at the end `return "
+        "np.concatenate(heads, axis=-1) @ W_o`",
     ),
 )
 
@@ -1743,7 +1743,7 @@ sharing = Exercise(
     hints=(
         "With heads A and B and groups = 2, is the new order A A B B or A B A B?",
         "np.repeat repeats each item in a row, np.tile the whole. The heads are axis 1.",
-        "return np.repeat(x, groups, axis=1)",
+        "`return np.repeat(x, groups, axis=1)`",
     ),
 )
 sharing.probe("two heads of one sentence, each for two", np.arange(1.0, 9).reshape(1, 2, 2, 2), 2)

@@ -37,8 +37,8 @@ feed_forward = Exercise(
         "How strongly does neuron i wake for each word, and what does it then write?",
         "Go through W1.T, b1 and W2 together with zip. x @ key + bias has one number per word; "
         "after max(0, …), multiply it by the row `value`. b2 is added once, not for every neuron.",
-        "awake = np.maximum(0, x @ key + bias), then total = total + awake[..., None] * value, "
-        "where total starts as b2",
+        "`awake = np.maximum(0, x @ key + bias)`, then `total = total + awake[..., None] * "
+        "value`, where total starts as b2",
     ),
 )
 
@@ -525,8 +525,8 @@ encoder_layer = Exercise(
         "There are two additions. To what is the output of the feed-forward network added?",
         "Attention reads x (and the mask); h = layer_norm(x + attention). The network reads h, and "
         "the second sum is h + network, not x + network.",
-        'h = layer_norm(x + multi_head_attention(x, mask=mask, **p["attn"]), *p["norm1"]), '
-        'then return layer_norm(h + feed_forward(h, **p["ffn"]), *p["norm2"])',
+        '`h = layer_norm(x + multi_head_attention(x, mask=mask, **p["attn"]), *p["norm1"])`, '
+        'then `return layer_norm(h + feed_forward(h, **p["ffn"]), *p["norm2"])`',
     ),
 )
 
@@ -1143,8 +1143,8 @@ count = Exercise(
         "Which matrices does one layer have, and what are their shapes?",
         "Attention has W_q, W_k, W_v and W_o, each d_model × d_model with d_model biases; the "
         "network W1 and W2 with d_ff and d_model biases; two norms have gamma and beta each.",
-        "one layer is 4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model "
-        "+ 2 * 2 * d_model",
+        "one layer is `4 * (d_model**2 + d_model) + 2 * d_model * d_ff + d_ff + d_model + 2 * "
+        "2 * d_model`",
     ),
 )
 count.probe("one layer, d_model 2 and d_ff 3", 1, 2, 3)

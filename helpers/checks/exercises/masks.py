@@ -36,7 +36,7 @@ causal_mask = Exercise(
     hints=(
         "Which half of the matrix lies in the past, if rows are queries and columns are keys?",
         "Keep the lower triangle with the diagonal, as True and False instead of 1 and 0.",
-        "return np.tril(np.ones((T, T), dtype=bool))",
+        "`return np.tril(np.ones((T, T), dtype=bool))`",
     ),
 )
 causal_mask.probe("three words", 3)
@@ -234,7 +234,7 @@ masked_softmax = Exercise(
     hints=(
         "Which score has the exponential 0?",
         "Write −∞ over the hidden scores, in a new array, and take softmax after that.",
-        "return softmax(np.where(mask, S, -np.inf))",
+        "`return softmax(np.where(mask, S, -np.inf))`",
     ),
 )
 masked_softmax.probe("three scores, one hidden", np.array([[1.0, 2.0, 0.0]]), rows("101"))
@@ -278,8 +278,9 @@ safe_masked_softmax = Exercise(
         "which scores is the largest taken, the one that keeps exp in range?",
         "Lower the hidden scores first, subtract each row's largest, take exp, and multiply by the "
         "mask. Divide by the row's sum, or by 1 where that sum is 0.",
-        "low = np.where(mask, S, -1e30); e = np.exp(low - low.max(axis=-1, keepdims=True)) * mask; "
-        "total = e.sum(axis=-1, keepdims=True); return e / np.where(total == 0, 1, total)",
+        "`low = np.where(mask, S, -1e30)`, `e = np.exp(low - low.max(axis=-1, keepdims=True)) "
+        "* mask`, `total = e.sum(axis=-1, keepdims=True)`, `return e / np.where(total == 0, 1, "
+        "total)`",
     ),
 )
 safe_masked_softmax.probe(
@@ -335,7 +336,7 @@ padded_weights = Exercise(
         "What is is_real[b], and does it belong to the rows or the columns of S[b]?",
         "For each sentence hide the columns that are padding, for all of its queries alike, then "
         "stack the results.",
-        "return np.stack([masked_softmax(s, real[None, :]) for s, real in zip(S, is_real)])",
+        "`return np.stack([masked_softmax(s, real[None, :]) for s, real in zip(S, is_real)])`",
     ),
 )
 padded_weights.probe(
@@ -1244,7 +1245,7 @@ padding_mask = Exercise(
     hints=(
         "Which comparison is True for every token that is not padding?",
         "Compare each id with pad_id, then add an axis of length 1 for the queries.",
-        "return (ids != pad_id)[:, None, :]",
+        "`return (ids != pad_id)[:, None, :]`",
     ),
 )
 padding_mask.probe("one sentence", np.array([[5, 3, 0, 0]]), 0)
@@ -1551,7 +1552,7 @@ windows = Exercise(
     hints=(
         "Query 5 with width 3 reads the keys 3, 4 and 5. How far is each from the query?",
         "The distance i − j of query and key must be at least 0 and less than width.",
-        "i, j = np.arange(T)[:, None], np.arange(T); return (j <= i) & (i - j < width)",
+        "`i, j = np.arange(T)[:, None], np.arange(T)`, `return (j <= i) & (i - j < width)`",
     ),
 )
 windows.probe("four words, two keys each", 4, 2)
@@ -1713,7 +1714,7 @@ by_length = Exercise(
     hints=(
         "In a sentence of 3 words, which of the positions 0 … T − 1 are real?",
         "Compare the row of positions with the column of lengths, then add the axis of queries.",
-        "return (np.arange(T) < lengths[:, None])[:, None, :]",
+        "`return (np.arange(T) < lengths[:, None])[:, None, :]`",
     ),
 )
 by_length.probe("a sentence of two words", np.array([2]), 3)

@@ -26,8 +26,8 @@ tokenize = Exercise(
         "What should happen to the full stop that follows the last word?",
         "Find all runs of word characters, or single characters that are neither word characters "
         "nor white space. Then lower each token, if asked to.",
-        'tokens = re.findall(r"' + WORDS_AND_MARKS + '", sentence), '
-        "then return [token.lower() for token in tokens] if lower else tokens",
+        '`tokens = re.findall(r"' + WORDS_AND_MARKS + '", sentence)`, '
+        "then `return [token.lower() for token in tokens] if lower else tokens`",
     ),
     backends=("numpy",),
 )
@@ -203,8 +203,8 @@ bigram_probs = Exercise(
         "by. And what is a row of zeros divided by?",
         "Begin with counts of `smoothing` everywhere, add the pairs, then divide every row by its "
         "sum. keepdims=True keeps the sums upright, (V, 1); a sum of 0 is replaced by 1.",
-        "total = counts.sum(axis=1, keepdims=True), "
-        "then return counts / np.where(total == 0, 1, total)",
+        "`total = counts.sum(axis=1, keepdims=True)`, then `return counts / np.where(total == "
+        "0, 1, total)`",
     ),
 )
 fruits = ["we like plums", "we like pears", "they like plums"]
@@ -598,8 +598,8 @@ came = Exercise(
         "In which row, and in which column, stands the probability of *plums* after *like*?",
         "Turn the words into their places in vocab. Rows: all but the last. Columns: all but the "
         "first.",
-        "ids = np.array([vocab.index(word) for word in sentence.split()]), "
-        "then return table[ids[:-1], ids[1:]]",
+        "`ids = np.array([vocab.index(word) for word in sentence.split()])`, then `return "
+        "table[ids[:-1], ids[1:]]`",
     ),
 )
 pencil_table = np.array([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.0, 0.9, 0.1]])
@@ -778,7 +778,7 @@ unsure = Exercise(
         "If every word had probability 1/6, what is each surprise, the mean of them, and exp of "
         "it?",
         "Three steps: the surprise of each word with np.log, their mean, and exp of the mean.",
-        "return np.exp(-np.log(probs).mean())",
+        "`return np.exp(-np.log(probs).mean())`",
     ),
 )
 unsure.probe("a die, thrown three times", np.array([1 / 6, 1 / 6, 1 / 6]))

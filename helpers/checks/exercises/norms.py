@@ -58,8 +58,8 @@ layer_norm = Exercise(
         "The mean is x.sum over the last axis, divided by the number of features, x.shape[-1]. "
         "keepdims=True keeps the axis, so that the subtraction lines up. The variance is the same "
         "sum of the squared deviations.",
-        "mean = x.sum(axis=-1, keepdims=True) / x.shape[-1], then the same for (x - mean) ** 2, "
-        "then return gamma * (x - mean) / np.sqrt(variance + eps) + beta",
+        "`mean = x.sum(axis=-1, keepdims=True) / x.shape[-1]`, then the same for `(x - mean) "
+        "** 2`, then `return gamma * (x - mean) / np.sqrt(variance + eps) + beta`",
     ),
 )
 WORD = np.array([2.0, 4.0, 4.0, 10.0])  # mean 5, deviation 3
@@ -500,7 +500,7 @@ add_and_norm = Exercise(
     hints=(
         "Which comes first in the name?",
         "Add x and sublayer_out, then hand the sum to layer_norm with gamma, beta and eps.",
-        "return layer_norm(x + sublayer_out, gamma, beta, eps)",
+        "`return layer_norm(x + sublayer_out, gamma, beta, eps)`",
     ),
 )
 OUT = np.array([1.0, -2.0, 0.0, 5.0])
@@ -669,7 +669,7 @@ pre_norm = Exercise(
     hints=(
         "Which of the two paths, through the sub-layer or around it, sees the normalised x?",
         "Give the normalised x a name of its own. The sub-layer gets it; x itself is added.",
-        "h = gamma * (x - mean) / np.sqrt(variance + eps) + beta, then return x + sublayer(h)",
+        "`h = gamma * (x - mean) / np.sqrt(variance + eps) + beta`, then `return x + sublayer(h)`",
     ),
 )
 MIX = rng.normal(size=(4, 4)).astype(np.float32)
@@ -915,9 +915,8 @@ stack = Exercise(
         "What does the second sub-layer read, and what is its result added to?",
         "Let one name stand for the state: it starts as x, and each sub-layer replaces it by "
         "pre_norm of it. Only after the loop comes layer_norm, with row -1.",
-        "for sublayer, gamma, beta in zip(sublayers, gammas, betas): "
-        "x = pre_norm(x, sublayer, gamma, beta, eps), "
-        "then return layer_norm(x, gammas[-1], betas[-1], eps)",
+        "`for sublayer, gamma, beta in zip(sublayers, gammas, betas): x = pre_norm(x, "
+        "sublayer, gamma, beta, eps)`, then `return layer_norm(x, gammas[-1], betas[-1], eps)`",
     ),
 )
 GAMMAS, BETAS = np.array([ONES, GAMMA]), np.array([ZEROS, BETA])

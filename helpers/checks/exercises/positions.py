@@ -30,7 +30,8 @@ sinusoidal_positions = Exercise(
         "the feature j, is 0, 0, 2, 2, 4, 4 …?",
         "With j = np.arange(D), j - j % 2 is the 2i of the formula. The odd features, where j % 2 "
         "is 1, start a quarter of a turn ahead: add j % 2 * np.pi / 2 to the angle.",
-        "return np.sin(np.arange(T)[:, None] / 10000 ** ((j - j % 2) / D) + j % 2 * np.pi / 2)",
+        "`j = np.arange(D)`, then `return np.sin(np.arange(T)[:, None] / 10000 ** ((j - j % 2) "
+        "/ D) + j % 2 * np.pi / 2)`",
     ),
 )
 sinusoidal_positions.probe("three positions, four features", 3, 4)
@@ -666,7 +667,7 @@ add_positions = Exercise(
         "Which two axes of x hold the tokens and the features, however many come before?",
         "x.shape[-2:] gives T and D, counted from the end. Broadcasting adds a (T, D) table to "
         "every item of the batch.",
-        "return x + sinusoidal_positions(*x.shape[-2:])",
+        "`return x + sinusoidal_positions(*x.shape[-2:])`",
     ),
 )
 add_positions.probe("a sentence of three one-hot words", np.eye(4)[:3])
@@ -1038,7 +1039,8 @@ at_places = Exercise(
         "In sinusoidal_positions, which expression stands for the positions? Put yours there.",
         "positions[..., None] / 10000 ** (np.arange(0, D, 2) / D) has the shape (…, T, D/2). "
         "Stack sine and cosine on a new last axis, then reshape the last two into D.",
-        "return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(*positions.shape, D)",
+        "`angle = positions[..., None] / 10000 ** (np.arange(0, D, 2) / D)`, then `return "
+        "np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(*positions.shape, D)`",
     ),
 )
 at_places.probe("positions 0, 1, 2", np.arange(3), 4)

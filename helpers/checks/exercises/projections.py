@@ -28,8 +28,8 @@ project_qkv = Exercise(
         "do you cut the product?",
         "Join the matrices with np.concatenate along axis 1, multiply, then np.split along the "
         "last axis, at d_k and at 2 · d_k.",
-        "d_k = W_q.shape[1], then QKV = X @ np.concatenate([W_q, W_k, W_v], axis=1), "
-        "then return tuple(np.split(QKV, [d_k, 2 * d_k], axis=-1))",
+        "`d_k = W_q.shape[1]`, then `QKV = X @ np.concatenate([W_q, W_k, W_v], axis=1)`, then "
+        "`return tuple(np.split(QKV, [d_k, 2 * d_k], axis=-1))`",
     ),
 )
 project_qkv.probe(
@@ -671,7 +671,7 @@ joined = Exercise(
     hints=(
         "Write Q and K as products with X. What does the transpose do to a product of two?",
         "Q Kᵀ = (X W_q)(X W_k)ᵀ, and (X W_k)ᵀ = W_kᵀ Xᵀ. What stands between X and Xᵀ?",
-        "return W_q @ W_k.T",
+        "`return W_q @ W_k.T`",
     ),
 )
 joined.probe("whole numbers", np.array([[1.0], [0.0], [2.0]]), np.array([[0.0], [3.0], [1.0]]))
@@ -838,7 +838,7 @@ layer = Exercise(
     hints=(
         "Which axis of weight has to meet the last axis of x?",
         "Transpose the weight, multiply from the right, add the bias: it is added to every row.",
-        "return x @ weight.T + bias",
+        "`return x @ weight.T + bias`",
     ),
 )
 layer.probe(

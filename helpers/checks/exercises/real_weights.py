@@ -70,8 +70,8 @@ pooling = Exercise(
         "Set the vectors of padding to 0 with is_real[..., None], which has the shape (B, T, 1), "
         "and sum over the tokens, axis=1. Divide by the number of real tokens, and by 1 where "
         "there is none.",
-        "total = (hidden * is_real[..., None]).sum(axis=1), count = is_real.sum(axis=1), then "
-        "return total / np.maximum(count, 1)[:, None]",
+        "`total = (hidden * is_real[..., None]).sum(axis=1)`, `count = is_real.sum(axis=1)`, "
+        "then `return total / np.maximum(count, 1)[:, None]`",
     ),
 )
 PENCIL = np.array([[[1.0, 2.0], [3.0, 6.0], [8.0, 1.0]]])
@@ -468,8 +468,8 @@ cosine = Exercise(
         "What does the dot product of two vectors of length 1 tell you?",
         "Divide each row by its length, np.linalg.norm(A, axis=1, keepdims=True), and by 1 where "
         "that is 0. Then all dot products are one product of matrices.",
-        "a = np.linalg.norm(A, axis=1, keepdims=True), b likewise, then "
-        "return (A / np.where(a == 0, 1, a)) @ (B / np.where(b == 0, 1, b)).T",
+        "`a, b = (np.linalg.norm(M, axis=1, keepdims=True) for M in (A, B))`, then `return (A "
+        "/ np.where(a == 0, 1, a)) @ (B / np.where(b == 0, 1, b)).T`",
     ),
 )
 cosine.probe("one pair", np.array([[3.0, 4.0]]), np.array([[4.0, 3.0]]))
@@ -826,8 +826,8 @@ scoring = Exercise(
         "many queries have one?",
         "weights * wanted keeps the wanted weights. Sum over the keys gives one share for each "
         "query. Then take the mean over the queries with wanted.any(axis=-1) only.",
-        "share = (weights * wanted).sum(axis=-1), then "
-        "return share.sum(axis=-1) / max(wanted.any(axis=-1).sum(), 1)",
+        "`share = (weights * wanted).sum(axis=-1)`, then `return share.sum(axis=-1) / "
+        "max(wanted.any(axis=-1).sum(), 1)`",
     ),
 )
 SMALL = np.array(
@@ -1168,9 +1168,9 @@ splitting = Exercise(
         "Keep the place `start` where the next piece begins. Try the ends from len(word) down to "
         'start + 1, and look up word[start:end], with "##" in front if start > 0. Take the first '
         "that is in the vocabulary and go on at its end.",
-        'for end in range(len(word), start, -1): piece = ("##" if start else "") + '
-        "word[start:end], and with the first piece in vocab: pieces.append(piece); start = end. "
-        'If there was none: return ["[UNK]"]',
+        "for each end of `range(len(word), start, -1)`: "
+        '`piece = ("##" if start else "") + word[start:end]`, and with the first piece in vocab: '
+        '`pieces.append(piece); start = end`. If there was none: `return ["[UNK]"]`',
     ),
 )
 

@@ -28,7 +28,7 @@ scale_scores = Exercise(
         "By how much is a score too large when keys have d_k features: d_k, or its square root?",
         "Dividing by √d_k is multiplying by d_k to the power −1/2. Write the power with brackets, "
         "or as a decimal number.",
-        "return S * d_k**-0.5",
+        "`return S * d_k**-0.5`",
     ),
 )
 scale_scores.probe("three scores, keys of 4 features", np.array([8.0, -4.0, 2.0]), 4)
@@ -425,7 +425,7 @@ scale_queries_exercise = Exercise(
         "If every feature of a query is divided by a number, what happens to its dot products?",
         "They are divided by the same number. So divide Q by √d_k, and find d_k in the last axis "
         "of Q.",
-        "return Q / np.sqrt(Q.shape[-1])",
+        "`return Q / np.sqrt(Q.shape[-1])`",
     ),
 )
 scale_queries_exercise.probe("one query of 4 features", np.array([[8.0, -4.0, 2.0, 1.0]]))
@@ -562,7 +562,7 @@ score_deviation_exercise = Exercise(
         "What is the deviation of one product of two features, and how do d_k of them add up?",
         "Both factors are sigma times as large, so a product is sigma² times as large. The "
         "variances add up, so the deviation of the sum grows with the root of d_k.",
-        "return sigma**2 * np.sqrt(d_k)",
+        "`return sigma**2 * np.sqrt(d_k)`",
     ),
 )
 score_deviation_exercise.probe("sigma 1, 9 features", 1.0, 9)

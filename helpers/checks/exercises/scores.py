@@ -61,7 +61,7 @@ attention_scores = Exercise(
         "Entry i, j is one dot product: of which row of Q with which row of K?",
         "Both rows have the features last. Multiply them feature by feature and add up; the "
         "axes before the last two belong to the batch, which an einsum calls `...`.",
-        'return np.einsum("...qd,...kd->...qk", Q, K)',
+        '`return np.einsum("...qd,...kd->...qk", Q, K)`',
     ),
 )
 for label, Q, K in PAIRS:
@@ -562,7 +562,7 @@ best_key_exercise = Exercise(
         "largest number along an axis?",
         "Compute the scores with one row per query. np.argmax along the last axis gives the place "
         "of the largest score of each row.",
-        "return attention_scores(Q, K).argmax(axis=-1)",
+        "`return attention_scores(Q, K).argmax(axis=-1)`",
     ),
 )
 for label, Q, K in PAIRS:
@@ -721,8 +721,8 @@ squared_distances_exercise = Exercise(
         "Which two of the three terms have one number per vector, and which has one per pair?",
         "Square and sum over the features for q·q and k·k. Make the first a column with "
         "[..., :, None] and the second a row with [..., None, :], so that both broadcast.",
-        "return (Q * Q).sum(-1)[..., :, None] - 2 * attention_scores(Q, K) "
-        "+ (K * K).sum(-1)[..., None, :]",
+        "`return (Q * Q).sum(-1)[..., :, None] - 2 * attention_scores(Q, K) + (K * "
+        "K).sum(-1)[..., None, :]`",
     ),
 )
 for label, Q, K in PAIRS:

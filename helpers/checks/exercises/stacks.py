@@ -34,7 +34,7 @@ exercise = Exercise(
         "If you change a weight of the first layer, must the second change as well?",
         "copy.deepcopy(layer) makes a layer with parameters of its own. Make n of them in a list, "
         "and hand them to nn.Sequential, with a star.",
-        "return nn.Sequential(*[deepcopy(layer) for _ in range(n)])",
+        "`return nn.Sequential(*[deepcopy(layer) for _ in range(n)])`",
     ),
     backends=("torch",),
 )

@@ -51,7 +51,7 @@ pairs = Exercise(
         "it?",
         "The inputs are all tokens but the last, the targets all but the first, along the last "
         "axis.",
-        "return ids[..., :-1], ids[..., 1:]",
+        "`return ids[..., :-1], ids[..., 1:]`",
     ),
 )
 pairs.probe("one text of four words", np.array([5, 3, 8, 2]))
@@ -347,8 +347,8 @@ mask = Exercise(
         "those that ask or those that are read?",
         "Compare a row of positions with a column of them for the past, and the ids with pad_id "
         "for the keys; give both the axes (B, 1, T, T), and join them with &.",
-        "place = np.arange(T), then return (place <= place[:, None]) "
-        "& (ids != pad_id)[:, None, None, :]",
+        "`place = np.arange(ids.shape[1])`, then `return (place <= place[:, None]) & (ids != "
+        "pad_id)[:, None, None, :]`",
     ),
 )
 mask.probe("a sentence of two words and padding", np.array([[5, 7, 0]]), 0)
@@ -726,8 +726,8 @@ smoothed = Exercise(
         "get?",
         "Compute log p of all tokens. The loss of a place is 1 - smoothing times -log p of the "
         "target, plus smoothing times the mean of -log p over the vocabulary.",
-        "loss = -(1 - smoothing) * log_p_of_target - smoothing * log_p.mean(axis=-1), "
-        "then return float(loss[targets != pad_id].mean())",
+        "`loss = -(1 - smoothing) * log_p_of_target - smoothing * log_p.mean(axis=-1)`, then "
+        "`return float(loss[targets != pad_id].mean())`",
     ),
 )
 two_words = np.log([[[0.5, 0.1, 0.3, 0.1], [0.25, 0.45, 0.2, 0.1]]])  # (1, 2, 4)
@@ -1148,7 +1148,7 @@ training = Exercise(
         "Before the loop: model.train(), a list of the parameters, a zero tensor for each. In it: "
         "the mean cross-entropy of logits (B·T, V) and targets (B·T); zero_grad, backward; then, "
         "under torch.no_grad(), new velocities and steps.",
-        "v.mul_(0.9).add_(p.grad), then p.sub_(lr * v), for p, v in zip(parameters, velocities)",
+        "`for p, v in zip(parameters, velocities): v.mul_(0.9).add_(p.grad); p.sub_(lr * v)`",
     ),
     backends=("torch",),
     seconds=3.0,
@@ -2600,7 +2600,8 @@ evaluation = Exercise(
         "who tells the model afterwards in which mode it was?",
         "Remember model.training; model.eval(); under torch.no_grad() add mean · y.numel() to a "
         "total and y.numel() to a count; model.train(what you remembered).",
-        "total += cross_entropy(model(x).flatten(0, 1), y.flatten()).item() * y.numel()",
+        "`total += nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten()).item() * "
+        "y.numel()`",
     ),
     backends=("torch",),
     seconds=3.0,

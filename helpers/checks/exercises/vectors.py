@@ -24,8 +24,8 @@ build_vocab = Exercise(
     hints=(
         "How do you get each token of all sentences once, and no token twice?",
         "Gather the tokens of all sentences in a set, sort it, and number the sorted list from 0.",
-        "tokens = {token for sentence in sentences for token in sentence.split()}, "
-        "then return {token: i for i, token in enumerate(sorted(tokens))}",
+        "`tokens = {token for sentence in sentences for token in sentence.split()}`, then "
+        "`return {token: i for i, token in enumerate(sorted(tokens))}`",
     ),
     backends=("numpy",),
 )
@@ -489,8 +489,8 @@ one_hot = Exercise(
         "Which axis is new, how long is it, and in which of its places stands the 1 of an id?",
         "Zeros of shape ids.shape + (vocab_size,). To set a 1 per row, flatten all axes but the "
         "last, pair row numbers with ids, and restore the shape; or use np.put_along_axis.",
-        "out = np.zeros((*ids.shape, vocab_size)), then "
-        "np.put_along_axis(out, ids[..., None], 1, axis=-1), then return out",
+        "`out = np.zeros((*ids.shape, vocab_size))`, then `np.put_along_axis(out, ids[..., "
+        "None], 1, axis=-1)`, then `return out`",
     ),
     whole_numbers=True,
 )
@@ -934,7 +934,7 @@ embed = Exercise(
     hints=(
         "In which place of a one-hot row is its largest number?",
         "argmax along the last axis gives the ids, (…, T). Index the table with them.",
-        "return table[onehot.argmax(axis=-1)]",
+        "`return table[onehot.argmax(axis=-1)]`",
     ),
 )
 pencil = np.array([[0.3, -1.2], [0.8, 0.5], [-0.6, 1.1], [-0.5, 0.9]], dtype=np.float32)
@@ -1315,7 +1315,7 @@ bag = Exercise(
     hints=(
         "What do you get when you add up all one-hot rows of a sentence?",
         "Make the one-hot rows, (…, T, V), and sum over the tokens: the last axis but one.",
-        "return one_hot(ids, vocab_size).sum(axis=-2)",
+        "`return one_hot(ids, vocab_size).sum(axis=-2)`",
     ),
     whole_numbers=True,
 )

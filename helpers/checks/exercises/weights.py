@@ -43,8 +43,8 @@ softmax = Exercise(
         "scores of a row?",
         "Subtract the largest number along the axis, take exp, divide by the sum along the axis. "
         "keepdims=True keeps the axis, so that the division lines up.",
-        "e = np.exp(x - x.max(axis=axis, keepdims=True)), "
-        "then return e / e.sum(axis=axis, keepdims=True)",
+        "`e = np.exp(x - x.max(axis=axis, keepdims=True))`, then `return e / e.sum(axis=axis, "
+        "keepdims=True)`",
     ),
 )
 TABLES = (
@@ -812,8 +812,8 @@ log_softmax_exercise = Exercise(
         "What is log(exp(a) / b), written without an exp?",
         "log(exp(a) / b) = a - log(b). Here a is x less the largest of its row, and b the sum of "
         "the exponentials of that.",
-        "s = x - x.max(axis=axis, keepdims=True), "
-        "then return s - np.log(np.exp(s).sum(axis=axis, keepdims=True))",
+        "`s = x - x.max(axis=axis, keepdims=True)`, then `return s - "
+        "np.log(np.exp(s).sum(axis=axis, keepdims=True))`",
     ),
 )
 for label, x, axis in TABLES:
@@ -1009,7 +1009,7 @@ attention_weights = Exercise(
     hints=(
         "Three steps from queries and keys to weights: which ones, in which order?",
         "Scores, scaled by the root of the width of a key, then softmax over the keys.",
-        "return softmax(scale_scores(attention_scores(Q, K), K.shape[-1]))",
+        "`return softmax(scale_scores(attention_scores(Q, K), K.shape[-1]))`",
     ),
 )
 attention = Exercise(
@@ -1024,7 +1024,7 @@ attention = Exercise(
         "For a single query: what are its scores, its weights, and what do the weights mix?",
         "Divide the scores by the root of the width of a key, take the softmax over the keys, the "
         "last axis, and multiply the weights with V.",
-        "return softmax(Q @ np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1]), axis=-1) @ V",
+        "`return softmax(Q @ np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1]), axis=-1) @ V`",
     ),
 )
 INPUTS = (  # queries, keys, values
