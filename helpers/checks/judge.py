@@ -37,7 +37,8 @@ class Verdict:
     """What a check found: status "right", "wrong" or "not attempted".
 
     `mistake` is the id of a known mistake or None, `message` says in words what is wrong or what
-    was verified, `evidence` shows it where the answer is wrong.
+    was verified, `evidence` shows it where the answer is wrong; where it is right, `backend` is the
+    first on which it is.
     """
 
     exercise: str
@@ -45,6 +46,7 @@ class Verdict:
     message: str
     mistake: str | None = None
     evidence: Evidence | None = None
+    backend: str | None = None
 
 
 def grade(function: Any, exercise: str | None = None) -> Verdict:
@@ -59,7 +61,10 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
     if is_stub(function):
         return Verdict(known.name, NOT_ATTEMPTED, "Not attempted yet.")
     backends = backends_for(function, known)
-    verdict = settle(known, (observe_apart(function, known, backend) for backend in backends))
+    left = iter(backends)
+    verdict = settle(known, (observe_apart(function, known, backend) for backend in left))
+    if verdict.status == RIGHT:
+        return replace(verdict, backend=backends[-1 - len(list(left))])
     if verdict.evidence and (text := wrong_header(function, known, verdict.evidence.obtained)):
         return replace(verdict, message=text, mistake=None)
     with contextlib.suppress(Exception):  # an addition: no verdict is lost for it

@@ -46,7 +46,7 @@ def check(function: Any = None) -> Any:
     if verdict.status != RIGHT:
         bundle.display(shown(verdict, known))
         return known.reference
-    tensors = wants_tensors(function, known)
+    tensors = verdict.backend == "torch" and wants_tensors(function, known)
     bundle.display(shown(verdict, known, keep(function, known, tensors)))
     return on_tensors(function) if tensors else function
 
