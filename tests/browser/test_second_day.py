@@ -8,7 +8,7 @@ import pytest
 from nbformat.sign import NotebookNotary
 
 from browser.gallery import GALLERY, SETUP, TOKENS
-from browser.harness import ROOT, STATE, WIDGET, frames, notebook_of, press
+from browser.harness import ROOT, STATE, WIDGET, frames, press
 
 pytestmark = pytest.mark.long
 
@@ -32,12 +32,12 @@ SETTING = "@jupyter-widgets/jupyterlab-manager:saveWidgetState"
 LATE = f"""async () => {{
   const manager = await window.panel.content.rendermime.createRenderer("{WIDGET}")._manager.promise;
   const managers = Object.getPrototypeOf(manager);
-  const load = managers._loadFromNotebook;
-  managers._loadFromNotebook = async function (notebook) {{
-    managers._loadFromNotebook = load;
-    await this.restoreWidgets(notebook, {{ loadKernel: true, loadNotebook: false }});
+  const {{ restoreWidgets }} = managers;
+  managers.restoreWidgets = async function (...all) {{
+    Object.assign(managers, {{ restoreWidgets }});
+    this._restoredStatus = true;
     await new Promise((resolve) => setTimeout(resolve, 5000));
-    return load.call(this, notebook);
+    return restoreWidgets.apply(this, all);
   }};
 }}"""
 PICTURE = """place => {
@@ -199,12 +199,3 @@ def test_a_lesson_of_the_course_goes_on_the_next_day(lab):
     again = lab.show(path)
     again.rendered()
     all_alive(again, count)
-
-
-def test_a_notebook_of_others_is_left_alone(lab):
-    """Where none of our widgets ever ran JupyterLab saves what it always saves: none."""
-    source = "import ipywidgets\nipywidgets.IntSlider(3)"
-    opened = lab.show(lab.write(notebook_of(source)))
-    opened.page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-    opened.page.locator(".jp-Notebook .widget-slider").wait_for()
-    assert "widgets" not in opened.save().metadata
