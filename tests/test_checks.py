@@ -355,7 +355,7 @@ HOSTILE = {
     sleeps: "does not return", leaves_a_thread: "", leaves_a_child: "", forks: "does not return",
     leaves_at_once: "ended the process", leaves: "SystemExit", takes_all: "MemoryError",
     asks_itself: "RecursionError", asks: "EOFError", interrupts: "KeyboardInterrupt",
-    crashes: "ended the process", forges: "ended the process", endless_text: "length 2097152",
+    crashes: "ended the process", forges: "scores come back", endless_text: "length 2097152",
 }  # fmt: skip
 
 
@@ -378,9 +378,10 @@ def descendants():
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: answer.__name__)
 def test_a_hostile_answer_is_wrong_within_5_seconds_and_leaves_nothing(answer):
     expected_of("softmax"), mistakes_of("softmax")
-    before, threads, start = descendants(), threading.active_count(), time.monotonic()
+    before, threads, start = descendants(), threading.active_count(), os.times()
     verdict = grade(answer, "softmax")
-    assert time.monotonic() - start < 5
+    assert sum(os.times()[:4]) - sum(start[:4]) < 5  # of computing: others may be at work here
+    assert os.times().elapsed - start.elapsed < 60
     assert verdict.status == WRONG and HOSTILE[answer] in verdict.message, verdict.message
     end = time.monotonic() + 2  # a killed process needs a moment to be gone
     while time.monotonic() < end and not descendants() <= before:

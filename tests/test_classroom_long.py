@@ -80,7 +80,7 @@ def run(folder: Path, *options: str, share: float = 1.0) -> dict:
 
 @pytest.mark.parametrize(
     ("share", "options"),
-    [(1.0, []), (0.1, []), (1.0, ["--seconds", "12"])],
+    [(1.0, []), (0.1, ["--seconds", "24"]), (1.0, ["--seconds", "12"])],
     ids=["full speed", "stopped nine tenths of the time", "a tenth of the limits"],
 )
 def test_no_honest_learner_is_wronged_no_cheat_unmarked_nothing_lost(tmp_path, share, options):
