@@ -145,8 +145,8 @@ def as_labels(name: str, labels: Any) -> list[str]:
 
 
 def as_names(name: str, labels: Any) -> list[str]:
-    """Labels of rows or columns; a string stands for its letters."""
-    return as_labels(name, list(labels) if isinstance(labels, str) else labels)
+    """Labels of rows or columns; a string stands for its letters, a vocabulary for its words."""
+    return as_labels(name, list(labels) if isinstance(labels, str | Mapping) else labels)
 
 
 def _label(name: str, value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.given import as_array, as_names, as_text, as_whole
+from helpers.given import as_array, as_labels, as_names, as_text, as_whole
 
 
 class Shown:
@@ -48,11 +48,11 @@ def show(
     A notebook shows a table, anything else its text.
     Raises ValueError when there is not one label per row or column.
     """
-    array = as_array("array", array, "biufU")
+    array = as_array("array", array, "biufUO")
     decimals = as_whole("decimals", decimals, 0, 9)
     title = None if title is None else as_text("title", title)
-    if array.dtype.kind == "U":
-        as_text("array", "".join(array.flat))
+    if array.dtype.kind in "UO":
+        as_labels("array", list(array.flat))  # nothing but words and numbers
     texts, markups = [], []
     for name, matrix in _matrices(array, title):
         if matrix is None:
