@@ -40,6 +40,7 @@ LATE = f"""async () => {{
     return restoreWidgets.apply(this, all);
   }};
 }}"""
+SIGN = "view => getComputedStyle(view, '::before').content"  # of what has lost its kernel
 PICTURE = """place => {
   const image = place.querySelector("img");
   return { words: image?.alt, width: image?.naturalWidth, text: place.innerText.trim() };
@@ -92,6 +93,7 @@ def all_alive(opened, count: int) -> None:
     assert len(roots) == count
     for root in roots:
         touch(root)
+        assert root.locator("..").evaluate(SIGN) == "none"
     assert opened.page.get_by_text("Error displaying").count() == 0
 
 
