@@ -331,6 +331,18 @@ def test_only_a_loop_of_its_own_makes_an_answer_late():
     assert classroom.verdict("softmax", Answer(error="ValueError: x"), True, "")[0] == WRONG
 
 
+def test_a_slower_machine_gives_more_time():
+    book = homework.Notebook(["1"], "05", ["softmax"], 0)
+    jobs = []
+    for pace in (1.0, 10.0):
+        made = proctor.Proctor(Limits())
+        made.pace = pace
+        jobs.append(made._job(book, set(), made.limits.seconds * pace))
+    for name in ("seconds", "cell_seconds", "patience", "stretch"):
+        assert jobs[1][name] == pytest.approx(10 * jobs[0][name])
+    assert jobs[0]["stretch"] >= 5  # in a learner's own notebook `check` gives up earlier
+
+
 def test_remarks_come_back_with_an_observation():
     seen = Observation(1.0, ("x",), ("a remark",))
     assert proctor.unpack(pack(seen)) == seen

@@ -22,9 +22,10 @@ NEW_MOUNTS, NEW_IPC, NEW_USER, NEW_PIDS, NEW_NET = 1 << 17, 1 << 27, 1 << 28, 1 
 PRIVATE, BIND, RECURSIVE, NO_SPECIALS = 1 << 18, 1 << 12, 1 << 14, 2 | 4 | 8
 DEATH_SIGNAL, DUMPABLE, DROP_CAPABILITY, SUBREAPER, NO_NEW_PRIVILEGES = 1, 4, 24, 36, 38
 SET_MOUNTS = 442  # the number of mount_setattr, the same on every processor
-ROOM = "size=512m,mode=1777"  # of a temporary folder
+ROOM = "size=256m,mode=1777"  # of a temporary folder
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 PROCESSES = 200  # more than that is an accident or an attack
+CLOCK = 100  # times the seconds of a notebook, on the clock: whatever keeps it from ending
 TICK = 0.1  # seconds from one look at the processes to the next
 PAGE = resource.getpagesize()
 HERTZ = os.sysconf("SC_CLK_TCK")
@@ -218,7 +219,7 @@ class Guard:
             "cell": self.cpu - self.before > self.cell_seconds,
             "time": self.cpu > self.seconds,
             "waits": max(self.slept, self.stopped) > self.patience
-            or self.ticks * TICK > 20 * self.seconds,
+            or self.ticks * TICK > CLOCK * self.seconds,
         }
         return next((reason for reason, true in reasons.items() if true), "")
 

@@ -2,7 +2,7 @@
 
 `helpers.checks.proctor` starts it and makes all verdicts; here functions are only observed. Where
 the system can fork (Linux), this process loads the libraries once and forks for each notebook; the
-fork (`watch`) keeps the learner's process within its limits and passes its lines on. Elsewhere it
+fork (`Watch`) keeps the learner's process within its limits and passes its lines on. Elsewhere it
 runs one notebook and ends. Orders come as lines of JSON on stdin:
 
     {"lesson": […]}    run these cells, the course's own; notebooks that begin with them go on there
@@ -54,7 +54,7 @@ if FORKS:
     from helpers.checks import shelter
 
 LARGEST = 64 * 2**20  # bytes of a file that cells write, and of what a learner's process reports
-UNIT = 0.031  # seconds that `unit` takes on the processor on which the limits were chosen
+UNIT = 0.010  # seconds that `unit` takes on the processor on which the limits were chosen
 AGAIN = 0.5  # seconds until a cell that swallowed its interruption is interrupted again
 WARM = (
     "numpy torch torch.nn.functional matplotlib.pyplot IPython helpers.mine helpers.widgets "
