@@ -83,11 +83,11 @@ def show(
     Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
     Raises ValueError when there is not one label per row or column.
     """
-    array = as_array("array", array, "biufU")
+    array = as_array("array", array, "biufUO")
     decimals = as_whole("decimals", decimals, 0, 9)
     title = None if title is None else as_text("title", title)
-    if array.dtype.kind == "U":
-        as_text("array", "".join(array.flat))
+    if array.dtype.kind in "UO":
+        as_labels("array", list(array.flat))  # nothing but words and numbers
     if title:
         print(title)
     if array.ndim > 2:
@@ -121,8 +121,8 @@ def _table(
 
 
 def _labels(name: str, labels: Any) -> list[str]:
-    """Labels of rows or columns; a string stands for its letters."""
-    return as_labels(name, list(labels) if isinstance(labels, str) else labels)
+    """Labels of rows or columns; a string stands for its letters, a vocabulary for its words."""
+    return as_labels(name, list(labels) if isinstance(labels, str | Mapping) else labels)
 
 
 def number(value: Any, decimals: int = 4) -> str:
