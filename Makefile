@@ -8,6 +8,10 @@ BIN := .venv/Scripts
 else
 PYTHON ?= python3
 BIN := .venv/bin
+# Where home cannot be written, Jupyter, matplotlib, uv and the rest keep their files in .venv.
+ifeq ($(shell test -w "$$HOME" && echo yes),)
+export HOME := $(CURDIR)/.venv/home
+endif
 endif
 
 READY := .venv/installed
