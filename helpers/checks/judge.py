@@ -37,8 +37,8 @@ class Verdict:
     """What a check found: status "right", "wrong" or "not attempted".
 
     `mistake` is the id of a known mistake or None, `message` says in words what is wrong or what
-    was verified, `evidence` shows it where the answer is wrong; where it is right, `backend` is the
-    first on which it is.
+    was verified, `evidence` shows it where the answer is wrong. `backend` was tried last: it is the
+    first on which a right answer is right.
     """
 
     exercise: str
@@ -63,8 +63,7 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
     backends = backends_for(function, known)
     left = iter(backends)
     verdict = settle(known, (observe_apart(function, known, backend) for backend in left))
-    if verdict.status == RIGHT:
-        return replace(verdict, backend=backends[-1 - len(list(left))])
+    verdict = replace(verdict, backend=backends[-1 - len(list(left))])
     if verdict.evidence and (text := wrong_header(function, known, verdict.evidence.obtained)):
         return replace(verdict, message=text, mistake=None)
     with contextlib.suppress(Exception):  # an addition: no verdict is lost for it
