@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import mine, training
-from helpers.checks import grade, judge, observe
+from helpers.checks import grade, observe
 from helpers.checks.exercises import exercises, find
 from helpers.checks.exercises import training as own
 from helpers.checks.judge import RIGHT, WRONG
@@ -205,7 +205,7 @@ HOSTILE = {
 
 def within_five_seconds(answer, words):
     known = find("train")
-    known.prepare(), judge.expected_of("train")
+    known.prepare(), grade(known.reference, "train")  # what is loaded once is no part of it
     threads, start = threading.active_count(), os.times()
     verdict = grade(answer, "train")
     assert sum(os.times()[:4]) - sum(start[:4]) < 5  # of computing: others may be at work here
