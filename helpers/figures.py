@@ -83,11 +83,11 @@ def show(
     Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
     Raises ValueError when there is not one label per row or column.
     """
-    array = as_array("array", array, "biufU")
+    array = as_array("array", array, "biufUO")
     decimals = as_whole("decimals", decimals, 0, 9)
     title = None if title is None else as_text("title", title)
-    if array.dtype.kind == "U":
-        as_text("array", "".join(array.flat))
+    if array.dtype.kind in "UO":
+        as_labels("array", list(array.flat))  # nothing but words and numbers
     if title:
         print(title)
     if array.ndim > 2:
@@ -121,8 +121,8 @@ def _table(
 
 
 def _labels(name: str, labels: Any) -> list[str]:
-    """Labels of rows or columns; a string stands for its letters."""
-    return as_labels(name, list(labels) if isinstance(labels, str) else labels)
+    """Labels of rows or columns; a string stands for its letters, a vocabulary for its words."""
+    return as_labels(name, list(labels) if isinstance(labels, str | Mapping) else labels)
 
 
 def number(value: Any, decimals: int = 4) -> str:
@@ -174,15 +174,11 @@ def heatmaps(
 
     Numbers that are NaN or infinite stay blank. Raises ValueError when labels do not fit.
     """
-    if not isinstance(panels, Mapping) or not panels:
-        raise TypeError(f"panels is {said(panels)}, but must be titles with an array each")
     rows, columns = _labels("rows", rows), _labels("columns", columns)
     row_name, column_name = as_text("row_name", row_name), as_text("column_name", column_name)
-    shared_scale = as_switch("shared_scale", shared_scale)
     alt = "" if alt is None else as_text("alt", alt)
-    titles = as_labels("titles of panels", panels.keys())
-    arrays = [_matrix(panel, rows, columns) for panel in panels.values()]
-    arrays = dict(zip(titles, arrays, strict=True))
+    shared_scale = as_switch("shared_scale", shared_scale)
+    arrays = _panels(panels, rows, columns)
     together = np.stack(list(arrays.values()))
     cell = min(0.62, (9.6 / len(arrays) - 0.6) / len(columns))  # inches; the page is some ten wide
     size = (
@@ -389,6 +385,14 @@ def colour_limits(array: np.ndarray) -> tuple[float, float]:
     """Find the ends of the colour scale: the smallest and largest finite number, and 0."""
     finite = array[np.isfinite(array)]
     return float(min(finite.min(), 0)), float(finite.max())
+
+
+def _panels(panels: Any, rows: Sequence[str], columns: Sequence[str]) -> dict[str, np.ndarray]:
+    if not isinstance(panels, Mapping) or not panels:
+        raise TypeError(f"panels is {said(panels)}, but must be titles with an array each")
+    titles = as_labels("titles of panels", panels.keys())
+    arrays = [_matrix(panel, rows, columns) for panel in panels.values()]
+    return dict(zip(titles, arrays, strict=True))
 
 
 def _matrix(array: Any, rows: Sequence[str], columns: Sequence[str]) -> np.ndarray:

@@ -74,7 +74,7 @@ WHOLES = [*NUMBERS, 0.5, -1, np.float32(1.5)]
 LISTS = [*TENSORS, *OTHERS, 3, None, [None] * 2, [["a"], ["b"]], [b"a", b"b"], [object()] * 2,
          np.array(3), np.ma.masked_array([1, 2], [0, 1])]  # fmt: skip
 LABELS = [*LISTS, "ab", [HALF, "b"], ["a", MORE], SEVEN, [TENSORS[0], "b"], [1j, 2j]]
-LETTERS = [value for value in LABELS if not isinstance(value, str)]  # a string stands for them
+LETTERS = [value for value in LABELS if not isinstance(value, str | dict)]  # those say theirs
 TEXTS = [*TENSORS, *OTHERS, 3, ["a"], HALF, "\udcff", np.array(["a", "b"])]
 SWITCHES = [*TENSORS, *OTHERS, "yes", 1, 0.0, None, [True], np.array([True, False])]
 PAIRS = [*LISTS, "12", (1,), (0, 1, 0), (0, 99), (0, "1"), (0, 0.5), (0, -1), (0, HUGE), [1j, 0]]
@@ -134,7 +134,8 @@ WANTED = {
     ),
     figures.show: (
         {"array": EYE},
-        {"array": [*TENSORS, *OTHERS, [[1j, 0]], [[HUGE, 1]], [], [HALF], [[1], [1, 2]], MASKED],
+        {"array": [*TENSORS, *OTHERS, [[1j, 0]], [[MORE, 1]], [], [HALF], [[1], [1, 2]], MASKED,
+                   [None, 1], np.array([{}, 1])],
          "rows": [v for v in LETTERS if v is not None],
          "columns": [v for v in LETTERS if v is not None], "title": TEXTS, "decimals": WHOLES},
     ),
@@ -203,7 +204,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("widget", made(), ids=lambda widget: type(widget).__name__)
+@pytest.mark.parametrize("widget", list(made()), ids=lambda widget: type(widget).__name__)
 def test_a_bad_value_is_named_when_it_is_set_later_and_changes_nothing(widget):
     for name, trait in widget.traits(sync=True).items():
         if name.startswith("_") or name in ("layout", "tabbable", "tooltip", "comm", "log"):
