@@ -7,6 +7,10 @@ BIN := .venv/Scripts
 else
 PYTHON ?= python3
 BIN := .venv/bin
+# Where home cannot be written, Jupyter, matplotlib, uv and the rest keep their files in .venv.
+ifeq ($(shell test -w "$$HOME" && echo yes),)
+export HOME := $(CURDIR)/.venv/home
+endif
 endif
 
 READY := .venv/installed
@@ -29,7 +33,9 @@ test test-notebooks notebooks: export MY_TRANSFORMER := off
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
+NEED := The course needs Python 3.11 or newer: name one by make lab PYTHON=python3.12
 $(READY): pyproject.toml .ci/install.py
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and '$(NEED)')"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python .ci/install.py
 	@touch $@

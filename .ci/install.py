@@ -8,6 +8,7 @@ classroom, say); else as the build for this machine's GPU, or for the CPU withou
 import os
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -54,9 +55,19 @@ def install_torch(requirement: str, python: str = sys.executable) -> bool:
     return uv_install(requirement, python=python)
 
 
-def list_fonts() -> None:
-    """Let matplotlib list this machine's fonts now: later it would say so in the first notebook."""
-    subprocess.run([sys.executable, "-c", "import matplotlib.font_manager"], check=False)
+def starts() -> bool:
+    """Whether a new Python, somewhere else and in the machine's own encoding, finds the course.
+
+    It also lets matplotlib list this machine's fonts: later that would say so in a notebook.
+    """
+    own = {name: os.environ[name] for name in os.environ.keys() - {"PYTHONUTF8", "PYTHONPATH"}}
+    call = [sys.executable, "-c", "import helpers.layers, helpers.widgets"]
+    with tempfile.TemporaryDirectory() as elsewhere:
+        done = subprocess.run(call, cwd=elsewhere, env=own, stderr=subprocess.PIPE)
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        print("Installed, but Python cannot import the course:", *reason, file=sys.stderr)
+    return done.returncode == 0
 
 
 def main() -> int:
@@ -67,8 +78,7 @@ def main() -> int:
     course = ["--editable", ".[lab,pretrained]", "--group", "dev"]
     if not (install_torch(torch_requirement()) and uv_install(*course)):
         return 1
-    list_fonts()
-    return 0
+    return 0 if starts() else 1
 
 
 if __name__ == "__main__":
