@@ -39,7 +39,9 @@ check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
+NEED := The course needs Python 3.11 or newer: name one by make lab PYTHON=python3.12
 $(READY): pyproject.toml .ci/install.py $(wildcard helpers/widgets/jupyterlab/*)
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and '$(NEED)')"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python .ci/install.py
 	@touch $@

@@ -111,15 +111,11 @@ def heatmaps(
 
     Numbers that are NaN or infinite stay blank. Raises ValueError when labels do not fit.
     """
-    if not isinstance(panels, Mapping) or not panels:
-        raise TypeError(f"panels is {said(panels)}, but must be titles with an array each")
     rows, columns = as_names("rows", rows), as_names("columns", columns)
     row_name, column_name = as_text("row_name", row_name), as_text("column_name", column_name)
-    shared_scale = as_switch("shared_scale", shared_scale)
     alt = "" if alt is None else as_text("alt", alt)
-    titles = as_labels("titles of panels", panels.keys())
-    arrays = [_matrix(panel, rows, columns) for panel in panels.values()]
-    arrays = dict(zip(titles, arrays, strict=True))
+    shared_scale = as_switch("shared_scale", shared_scale)
+    arrays = _panels(panels, rows, columns)
     together = np.stack(list(arrays.values()))
     cell = min(0.62, (9.6 / len(arrays) - 0.6) / len(columns))  # inches; the page is some ten wide
     size = (
@@ -325,6 +321,14 @@ def colour_limits(array: np.ndarray) -> tuple[float, float]:
     """Find the ends of the colour scale: the smallest and largest finite number, and 0."""
     finite = array[np.isfinite(array)]
     return float(min(finite.min(), 0)), float(finite.max())
+
+
+def _panels(panels: Any, rows: Sequence[str], columns: Sequence[str]) -> dict[str, np.ndarray]:
+    if not isinstance(panels, Mapping) or not panels:
+        raise TypeError(f"panels is {said(panels)}, but must be titles with an array each")
+    titles = as_labels("titles of panels", panels.keys())
+    arrays = [_matrix(panel, rows, columns) for panel in panels.values()]
+    return dict(zip(titles, arrays, strict=True))
 
 
 def _matrix(array: Any, rows: Sequence[str], columns: Sequence[str]) -> np.ndarray:

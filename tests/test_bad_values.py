@@ -204,7 +204,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("widget", made(), ids=lambda widget: type(widget).__name__)
+@pytest.mark.parametrize("widget", list(made()), ids=lambda widget: type(widget).__name__)
 def test_a_bad_value_is_named_when_it_is_set_later_and_changes_nothing(widget):
     for name, trait in widget.traits(sync=True).items():
         if name.startswith("_") or name in ("layout", "tabbable", "tooltip", "comm", "log"):

@@ -103,6 +103,29 @@ def test_without_a_home_a_notebook_prints_what_it_should():
     assert " passed" in make(recipe, HOME=NO_HOME)
 
 
+# ---------------------------------------------------------------- an old Python
+
+OLD = """\
+#!/bin/sh
+test "$1" = -c && exec {python} -c "import sys; sys.version_info = (3, 9); $2"
+echo "too late: $*"
+"""
+
+
+@on_unix
+def test_an_old_python_is_named_before_anything_is_installed(tmp_path):
+    old = tmp_path / "old"
+    old.write_text(OLD.format(python=sys.executable), encoding="utf-8")
+    old.chmod(0o700)
+    ready = tmp_path / "installed"
+    command = ["make", f"READY={ready}", f"PYTHON={old}", str(ready)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode and not done.stdout and not ready.exists()
+    assert done.stderr.startswith(
+        "The course needs Python 3.11 or newer: name one by make lab PYTHON="
+    )
+
+
 # ---------------------------------------------------------------- the oldest packages
 
 DISPLAY = """\
@@ -129,8 +152,6 @@ def test_the_oldest_widgets_that_are_allowed_show_a_picture_and_live(tmp_path):
 
 # ---------------------------------------------------------------- threads
 
-# Tiny matrices: a second thread is waited for longer than it computes, by a factor of 2 to 9.
-TRAINING = ("06", "12", "13", "14")
 TIMED = """\
 import os, sys, time
 import nbformat
@@ -156,6 +177,7 @@ def training_seconds(**variables: str) -> float:
 
 @pytest.mark.long
 def test_training_needs_no_setting_of_threads():
+    """Where matrices are tiny, a second thread is waited for longer than it computes."""
     assert training_seconds() < 2 * training_seconds(OMP_NUM_THREADS="1") + 1
 
 

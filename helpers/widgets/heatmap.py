@@ -68,11 +68,9 @@ class AttentionHeatmap(Widget):
         key_tokens = check_labels("key_tokens", key_tokens, keys, of)
         head_names = range(heads) if head_names is None else head_names
         head_names = check_labels("head_names", head_names, heads, of)
-        if other := set(shown) - {"layer", "head", "view", *SCORES_ONLY}:
-            raise TypeError(f"AttentionHeatmap has no argument {', '.join(sorted(other))}")
-        traits = {"tokens": tokens, "key_tokens": key_tokens, "head_names": head_names}
-        traits |= {"raw": scores is not None, "d_k": d_k}
-        super().__init__("", {"matrices": array}, **traits, **shown)
+        _check_names(shown)
+        shown |= {"tokens": tokens, "key_tokens": key_tokens, "head_names": head_names}
+        super().__init__("", {"matrices": array}, raw=scores is not None, d_k=d_k, **shown)
         self.words = self._describe()
 
     @traitlets.validate("layer", "head")
@@ -132,6 +130,11 @@ def _softmax(x: np.ndarray) -> np.ndarray:
     """The softmax of each row; a row of −∞ becomes zeros, as in the browser."""
     empty = np.isneginf(x).all(axis=-1, keepdims=True)
     return np.where(empty, 0, softmax(np.where(empty, 0, x)))
+
+
+def _check_names(shown: dict[str, Any]) -> None:
+    if other := set(shown) - {"layer", "head", "view", *SCORES_ONLY}:
+        raise TypeError(f"AttentionHeatmap has no argument {', '.join(sorted(other))}")
 
 
 def _matrices(name: str, given: Any) -> np.ndarray:
