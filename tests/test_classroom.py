@@ -18,6 +18,7 @@ from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
 from helpers.checks.observe import FORGED, Observation, pack
 from helpers.checks.proctor import Answer, Limits, Report
 
+pytestmark = pytest.mark.slow
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits, forks and rooms as on Linux")
 NO_ANSWER = classroom.NO_ANSWER
 EMPTY = "def attention_scores(Q, K):\n    pass"
@@ -91,10 +92,10 @@ def grade(folder: Path, *options: str) -> tuple[dict, str]:
     return rows_in(folder / "grades.csv"), done.stdout
 
 
-def alive(word: str) -> list[str]:
-    """The processes with a word in their command line."""
+def alive(word: str, file: str = "cmdline") -> list[str]:
+    """The processes with a word in their command line, or in their environment."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob(f"[0-9]*/{file}"):
         try:
             found += [path.parent.name] if word.encode() in path.read_bytes() else []
         except OSError:
@@ -102,11 +103,19 @@ def alive(word: str) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module", autouse=True)
+def ours():
+    """What the workers of this file's classes have in their environment, and no other's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CLASS_OF", f"class-of-{os.getpid()}-")
+        yield f"class-of-{os.getpid()}-"
+
+
 # ---------------------------------------------------------------- a class
 
 
 @pytest.fixture(scope="module")
-def school(tmp_path_factory):
+def school(tmp_path_factory, ours):
     """A class, graded once: where, what each must get, the rows, and what was printed."""
     folder = tmp_path_factory.mktemp("school")
     told = {name: told for name, told in classes.cheats().items() if name != "cheat process"}
@@ -151,7 +160,7 @@ def test_cheats_are_marked_and_nobody_else(school):
 
 
 @LINUX
-def test_nothing_is_spoilt_and_nothing_goes_on(school):
+def test_nothing_is_spoilt_and_nothing_goes_on(school, ours):
     folder, _, _, printed, before = school
     if "keeps the notebooks apart" not in printed:
         pytest.skip("this system lends no namespaces")
@@ -159,7 +168,7 @@ def test_nothing_is_spoilt_and_nothing_goes_on(school):
     assert {path.name for path in folder.glob("*")} - {path.name for path in before} == {
         "grades.csv", "group 0", "group 1", "single", ".ipynb_checkpoints"
     }  # fmt: skip
-    assert alive(f"survivor-{os.getpid()}") == [] == alive("helpers.checks.worker")
+    assert alive(f"survivor-{os.getpid()}") == [] == alive(ours, "environ")
 
 
 @LINUX
@@ -194,7 +203,7 @@ def grade_here(folder: Path, **cells: list[str]) -> dict[tuple[str, str], classr
 
 @LINUX
 @pytest.mark.long
-def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path):
+def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path, ours):
     word = f"unprotected-{os.getpid()}"
     told = classes.vandals(tmp_path, word, ["survives", "meddles", "deletes", "kills its parent"])
     told["cheat"] = classes.cheats()["cheat lambda"]
@@ -202,7 +211,7 @@ def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path):
     rows = grade_here(tmp_path, **{who: cells for who, (cells, _) in told.items()})
     for who, (_, statuses) in told.items():
         assert {name: rows[who, name].status for name in statuses} == statuses, who
-    assert alive(word) == [] == alive("helpers.checks.worker")
+    assert alive(word) == [] == alive(ours, "environ")
     assert rows["cheat", "softmax"].remark and not rows["honest", "softmax"].remark
 
 

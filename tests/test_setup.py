@@ -118,7 +118,7 @@ def test_an_old_python_is_named_before_anything_is_installed(tmp_path):
     old.write_text(OLD.format(python=sys.executable), encoding="utf-8")
     old.chmod(0o700)
     ready = tmp_path / "installed"
-    command = ["make", f"READY={ready}", f"PYTHON={old}", str(ready)]
+    command = ["make", "--no-print-directory", f"READY={ready}", f"PYTHON={old}", str(ready)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode and not done.stdout and not ready.exists()
     assert done.stderr.startswith(

@@ -18,6 +18,7 @@ from nbclient import NotebookClient
 
 from helpers.checks.exercises import ASKED, exercises, find
 
+pytestmark = pytest.mark.slow
 CHECK = re.compile(r"^(\w+) = check\(\1\)$", re.MULTILINE)
 OF_MINE = ("one_hot", "embed", "add_positions", "encoder_layer")  # what 12 runs of other notebooks
 FORGET = """
