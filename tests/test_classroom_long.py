@@ -1,4 +1,8 @@
-"""`make grade` with a class of 60, 20 of them hostile: at full speed, and at a tenth of it."""
+"""`make grade` with a class of 60, 20 of them hostile: at full speed, and at a tenth of it.
+
+On the machine that is stopped nine tenths of the time every fifth of them is graded, in minutes;
+with CLASS=60 in the environment all are, in a quarter of an hour.
+"""
 
 import contextlib
 import os
@@ -29,16 +33,17 @@ VANDALS = (
 LOOP = "def softmax(x, axis=-1):\n    while True:\n        pass"
 
 
-def fill(folder: Path, word: str) -> dict[str, dict[str, str]]:
-    """Write a class of 60; what each learner must get."""
+def fill(folder: Path, word: str, every: int) -> dict[str, dict[str, str]]:
+    """Write a class of 60, or every so-many-th of it; what each learner must get."""
     told = classes.honest(36)
     told |= {f"slow {i}": classes.slow() for i in range(3)}
     told["loop"] = [START, *checked(LOOP)], {"softmax": WRONG}
     told |= {f"cheat {n}": classes.cheats()[f"cheat {n}"] for n in CHEATS}
     told |= classes.vandals(folder, word, VANDALS)
+    assert len(told) == 60
+    told = {who: told[who] for who in list(told)[::every]}
     for i, (learner, (cells, _)) in enumerate(told.items()):
         write(folder / f"{learner}.ipynb", f"number = {i}", *cells)
-    assert len(told) == 60
     return {learner: statuses for learner, (_, statuses) in told.items()}
 
 
@@ -85,7 +90,7 @@ def run(folder: Path, *options: str, share: float = 1.0) -> dict:
 )
 def test_no_honest_learner_is_wronged_no_cheat_unmarked_nothing_lost(tmp_path, share, options):
     word = f"survivor-{os.getpid()}"
-    told = fill(tmp_path, word)
+    told = fill(tmp_path, word, every=5 if share < 1 and os.environ.get("CLASS") != "60" else 1)
     before = {path: path.read_bytes() for path in tmp_path.glob("*.ipynb")}
     rows = run(tmp_path, *options, share=share)
     wanted = {(who, name): s for who, statuses in told.items() for name, s in statuses.items()}

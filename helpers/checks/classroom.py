@@ -103,20 +103,26 @@ def verdict(name: str, answer: Answer | None, defined: bool, cut: str) -> tuple[
         return NO_ANSWER, "", f"It could not be tried, because of the notebook: {cut}."
     if answer.stub:
         return NOT_ATTEMPTED, "", "Not attempted yet."
-    missing = [word for word in answer.lacks if word != name] or answer.lacks
-    lacks = f"It lacks {', '.join(missing[:3])}, because of the notebook: {cut}."
+    status, mistake, message = by_what_it_did(name, answer)
+    if status == WRONG and answer.lacks:
+        missing = [word for word in answer.lacks if word != name] or answer.lacks
+        return NO_ANSWER, "", f"It lacks {', '.join(missing[:3])}, because of the notebook: {cut}."
+    return status, mistake, message
+
+
+def by_what_it_did(name: str, answer: Answer) -> tuple[str, str, str]:
+    """The verdict on an answer, if all that it needs was there."""
     if answer.error:
-        late = answer.lacks or answer.error.startswith("CellTimeout")
-        text = f"Its cell does not run: {answer.error[:300]}"
-        return (NO_ANSWER, "", lacks if answer.lacks else text) if late else (WRONG, "", text)
+        status = NO_ANSWER if answer.error.startswith("CellTimeout") else WRONG
+        return status, "", f"Its cell does not run: {answer.error[:300]}"
     try:
         with JUDGING:
             made = settle(find(name), answer.runs)
     except Exception:  # nothing that a learner's process writes may stop the class
         return NO_ANSWER, "", "What it returns could not be judged."
     values = [o.value for run in answer.runs for o in run if isinstance(o.value, TimedOut)]
-    if made.status == WRONG and (answer.lacks or any(value.waited for value in values)):
-        return NO_ANSWER, "", lacks if answer.lacks else made.message
+    if made.status == WRONG and any(value.waited for value in values):
+        return NO_ANSWER, "", made.message
     return made.status, made.mistake or "", made.message
 
 
@@ -204,6 +210,11 @@ class Jobs:
     def __iter__(self) -> Iterator[Notebook]:
         return (book for books in self.waiting.values() for book in books)
 
+    def stop(self) -> None:
+        """Give out no more."""
+        with self.lock:
+            self.waiting.clear()
+
     def next(self, lesson: str) -> Notebook | None:
         """A notebook of this lesson, else of one where most wait for each worker."""
         with self.lock:
@@ -218,20 +229,10 @@ class Jobs:
 
 def run_all(jobs: Jobs, folder: Path, limits: Limits, workers: int) -> Iterator[tuple]:
     """Run the notebooks, several at a time; each comes out when it is done, with its report."""
-    done: queue.SimpleQueue = queue.SimpleQueue()
-
-    def work(proctor: Proctor) -> None:
-        try:
-            with contextlib.closing(proctor):
-                while book := jobs.next(proctor.wanted):
-                    done.put((book, proctor.report(book), proctor.rooms))
-        except BaseException as error:
-            done.put(error)
-
     exercises(), font_lists()  # loaded once, before there are threads
-    count = len([*jobs])
+    done, count = queue.SimpleQueue(), len([*jobs])
     proctors = [Proctor(limits, [folder]) for _ in range(min(workers, count))]
-    threads = [threading.Thread(target=work, args=(proctor,)) for proctor in proctors]
+    threads = [threading.Thread(target=work, args=(jobs, p, done)) for p in proctors]
     for thread in threads:
         thread.start()
     try:
@@ -240,10 +241,21 @@ def run_all(jobs: Jobs, folder: Path, limits: Limits, workers: int) -> Iterator[
                 raise item
             yield item
     finally:
-        jobs.waiting.clear()
-        for proctor, thread in zip(proctors, threads, strict=True):
+        jobs.stop()
+        for proctor in proctors:
             proctor.stop()
+        for thread in threads:
             thread.join()
+
+
+def work(jobs: Jobs, proctor: Proctor, done: queue.SimpleQueue) -> None:
+    """In a thread for each worker: run notebooks until there are no more."""
+    try:
+        with contextlib.closing(proctor):
+            while book := jobs.next(proctor.wanted):
+                done.put((book, proctor.report(book), proctor.rooms))
+    except BaseException as error:
+        done.put(error)
 
 
 def grade_folder(
@@ -328,8 +340,8 @@ def main() -> int:
         return 1
     out = options.out or folder / "grades.csv"
     partial = out.with_name(PARTIAL)
-    limits = Limits(options.seconds, options.memory * 2**20)
     try:
+        limits = Limits(options.seconds, options.memory * 2**20)
         found = grade_folder(folder, limits, options.workers, partial)
     except KeyboardInterrupt:
         print(f"\nStopped. What is done is in {partial}: the same command goes on from there.")

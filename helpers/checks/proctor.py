@@ -111,15 +111,21 @@ class Proctor:
         for path in font_lists():
             shutil.copy(path, self.folder / "fonts")
         self.digest, self.lines, self.lesson = self._digest(), queue.SimpleQueue(), ""
+        self._start()
+        self._say(self._room())
+        hello = self._hear(time.monotonic() + STARTUP, "ready")
+        self.pace, self.forks, self.rooms = hello["pace"], hello["forks"], hello["rooms"]
+
+    def _start(self) -> None:
+        """Start the process, and a thread that reads what it says."""
         self.process = subprocess.Popen(
             WORKER,
             env=environment(self.folder), cwd=self.folder, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         threading.Thread(target=_read, args=(self.process.stdout, self.lines), daemon=True).start()
-        self._say(self._room())
-        hello = self._hear(time.monotonic() + STARTUP, "ready")
-        self.pace, self.forks, self.rooms = hello["pace"], hello["forks"], hello["rooms"]
+        if self.stopped:
+            raise Lost
 
     def _room(self) -> dict:
         """The folders that are hidden from notebooks, and what Python needs in them."""
