@@ -19,6 +19,8 @@ from helpers.checks.exercises import exercises, find
 from helpers.checks.exercises import training as own
 from helpers.checks.judge import RIGHT, WRONG
 
+pytestmark = pytest.mark.slow
+
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere without a fork")
 HELPERS = {name: getattr(training, name) for name in ("lm_pairs", "combined_mask", "train")}
 HELPERS["evaluate"] = training.evaluate
@@ -159,7 +161,6 @@ layer(x).square().mean().backward()
 """
 
 
-@pytest.mark.slow
 def test_after_the_notebook_has_trained():
     run = subprocess.run([sys.executable, "-c", BUSY], capture_output=True, text=True, timeout=120)
     assert run.stdout.split() == ["right", find("train").mistakes[0].id], run.stderr
@@ -215,14 +216,12 @@ def within_five_seconds(answer, words):
     assert threading.active_count() <= threads
 
 
-@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("answer", HOSTILE, ids=lambda answer: answer.__name__)
 def test_hostile_training_ends_within_5_seconds(answer):
     within_five_seconds(answer, HOSTILE[answer])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("answer", [never_ends, trains_for_ever, leaves])
 def test_hostile_training_ends_beside_a_gpu_too(answer, monkeypatch):
     monkeypatch.setattr(observe, "has_accelerator", lambda: True)

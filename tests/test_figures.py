@@ -17,6 +17,8 @@ from helpers import figures
 from helpers.training.progress import loss_curve
 from helpers.widgets import MatrixProduct, PositionExplorer, SoftmaxLab, predict
 
+pytestmark = pytest.mark.slow
+
 
 def printed(capsys, *args, **kwargs):
     figures.show(*args, **kwargs)
@@ -81,7 +83,6 @@ def test_pictures_are_the_same_bytes_each_time():
     assert base64.b64encode(first) == base64.b64encode(second)
 
 
-@pytest.mark.slow
 def test_every_stage_has_its_map():
     maps = {stage: figures.stage_map(stage).alt for stage in figures.STAGES}
     assert len(set(maps.values())) == len(maps)

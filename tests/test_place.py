@@ -12,6 +12,8 @@ from lessons import PATHS, code_cells
 
 from helpers.checks import place
 
+pytestmark = pytest.mark.slow
+
 RUN = """
 import json, sys
 from IPython.core.interactiveshell import InteractiveShell

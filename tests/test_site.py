@@ -13,6 +13,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 VOID = {"meta", "img", "br", "hr", "link", "input", "mspace"}
@@ -268,7 +270,6 @@ def test_host_is_short_and_fetches_nothing():
     assert not re.search(r"fetch|XMLHttp|https?:|require|innerHTML|eval", host)
 
 
-@pytest.mark.slow
 def test_page_is_the_same_every_time(saved):
     """Also with another order of hashes."""
     code = "import runpy, sys, pathlib; site = runpy.run_path('.ci/site.py')\n"
