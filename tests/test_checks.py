@@ -416,6 +416,7 @@ def test_what_an_answer_changes_elsewhere_stays_there():
     assert np.random.get_state()[1].tolist() == state  # noqa: NPY002
 
 
+@pytest.mark.slow
 def test_the_fallback_without_a_fork():
     known = find("softmax")
 

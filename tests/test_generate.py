@@ -21,6 +21,8 @@ from helpers.layers import (
     unwatched,
 )
 
+pytestmark = pytest.mark.slow
+
 FEW = settings(max_examples=8, deadline=None)
 SEEDS = st.integers(0, 2**16)
 V, CONTEXT = 17, 24

@@ -15,6 +15,8 @@ from cells import CHECK, SCORES, SOFTMAX, WEIGHTS, Notebook
 from helpers.checks import keep, show
 from helpers.checks.judge import grade
 
+pytestmark = pytest.mark.slow
+
 KEPT = "Kept in my_transformer.py, beside this notebook."
 
 
@@ -439,7 +441,6 @@ for name in sys.argv[1:]:
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such lock")
 def test_notebooks_that_write_at_once_lose_nothing(path, root):
     names = ["softmax", "attention_scores", "scale_scores", "causal_mask", "one_hot", "embed",
