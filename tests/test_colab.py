@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 ROOT = Path(__file__).resolve().parents[1]
 SHIPPED = ["torch", "matplotlib", "anywidget<0.10", "ipywidgets<8", "ipykernel", "nbclient", "pip",
            "tqdm"]  # fmt: skip
-LESSON = ROOT / "notebooks" / "08_multi_head.ipynb"
+LESSONS = ["00_predict_the_next_word", "08_multi_head"]
 REPORT = """\
 import importlib.metadata, json, pathlib
 import helpers
@@ -122,10 +122,10 @@ def versions(python: Path) -> dict[str, str]:
     return listed
 
 
-def execute_alone(folder: Path, python: Path, environment) -> list:
-    """Run the lesson alone in a folder, then every widget and the report; the cells."""
-    path = folder / LESSON.name
-    notebook = nbformat.read(LESSON, as_version=4)
+def execute_alone(name: str, folder: Path, python: Path, environment) -> list:
+    """Run a lesson alone in a folder, then every widget and the report; the cells."""
+    path = folder / f"{name}.ipynb"
+    notebook = nbformat.read(ROOT / "notebooks" / path.name, as_version=4)
     widgets = "\n".join([TOKENS, SETUP, f"shown = [{', '.join(GALLERY.values())}]"])
     notebook.cells += map(nbformat.v4.new_code_cell, [widgets, REPORT])
     nbformat.write(notebook, path)
@@ -134,9 +134,12 @@ def execute_alone(folder: Path, python: Path, environment) -> list:
     return nbformat.read(path, as_version=4).cells
 
 
-def test_notebook_alone_installs_the_helpers_and_nothing_else(tmp_path, python, colab, repository):
+@pytest.mark.parametrize("name", LESSONS)
+def test_notebook_alone_installs_the_helpers_and_nothing_else(
+    name, tmp_path, python, colab, repository
+):
     before = versions(python)
-    cells = execute_alone(tmp_path, python, colab)
+    cells = execute_alone(name, tmp_path, python, colab)
     report = json.loads(cells[-1].outputs[-1].text)
     assert Path(report["helpers"]).is_relative_to(python.parents[1].resolve())
     assert report["source"]["url"] == colab["GIT_CONFIG_VALUE_0"]
