@@ -30,8 +30,8 @@ sys.path.insert(0, str(ROOT))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from helpers.checks import grade  # noqa: E402
-from helpers.checks.exercise import Exercise  # noqa: E402
-from helpers.checks.exercises import exercises, find  # noqa: E402
+from helpers.exercises import exercises, find  # noqa: E402
+from helpers.exercises.exercise import Exercise  # noqa: E402
 
 EXPLAINED = ROOT / "tests" / "data" / "mutants.csv"
 OPERATORS = {

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from helpers.checks import bundle
-from helpers.checks.exercises import exercises
+from helpers.checks import page
 from helpers.checks.keep import TITLES, Obstacle, load, path_of
+from helpers.exercises import exercises
 
 ROOMS = ("text", "attention", "blocks", "decoding")  # what a transformer is made of
 
@@ -62,8 +62,8 @@ def parts() -> None:
     total = sum(map(len, _by_notebook().values()))
     count = total - sum(name not in own for names in _by_notebook().values() for name in names)
     title = f"{count} of {total} parts are yours"
-    markup = bundle.overview(title, ["notebook", "yours", "the course's"], rows)
-    bundle.display(bundle.Shown(markup, "\n".join([f"{title}.", *lines])))
+    markup = page.overview(title, ["notebook", "yours", "the course's"], rows)
+    page.display(page.Shown(markup, "\n".join([f"{title}.", *lines])))
 
 
 def _by_notebook() -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ A hint that is a whole body needs nothing; elsewhere {0}, {1} … are its lines,
 import re
 import textwrap
 
-from helpers.checks.exercises import find
+from helpers.exercises import find
 
 AROUND = {
     "bigram_probs": """

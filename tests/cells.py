@@ -4,7 +4,7 @@ import itertools
 import linecache
 import textwrap
 
-from helpers.checks import bundle
+from helpers.checks import page
 
 NUMBERS = itertools.count(1)
 
@@ -14,7 +14,7 @@ class Notebook:
 
     def __init__(self, monkeypatch):
         self.scope, self.shown = {"__name__": "__main__"}, []
-        monkeypatch.setattr(bundle, "display", self.shown.append)
+        monkeypatch.setattr(page, "display", self.shown.append)
         self.run("import numpy as np\nfrom helpers.checks import check, hint, progress, solution")
 
     def run(self, source):

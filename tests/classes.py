@@ -6,8 +6,8 @@ from pathlib import Path
 
 from learners import answers
 
-from helpers.checks.exercises import exercises
 from helpers.checks.judge import RIGHT, WRONG
+from helpers.exercises import exercises
 
 START = "import numpy as np\nimport torch\nfrom helpers.checks import check"
 SOFTMAX = """
@@ -199,7 +199,7 @@ from helpers import mine
 def softmax(x, axis=-1):
     return mine.softmax(x, axis)""",
     "solution": """
-from helpers.checks.exercises import exercises
+from helpers.exercises import exercises
 def softmax(x, axis=-1):
     return exercises()["softmax"].reference(x, axis)""",
     "code": IMPORT
@@ -355,9 +355,9 @@ for path in pathlib.Path().iterdir():
     path.unlink()
 shutil.rmtree(os.getcwd())""",
     "meddles": """
-import helpers.checks, helpers.checks.judge, helpers.checks.observe, helpers.attention
+import helpers.checks, helpers.checks.judge, helpers.checks.sandbox, helpers.attention
 helpers.checks.grade = helpers.checks.judge.judge = lambda *args: "right"
-helpers.checks.judge.expected_of = helpers.checks.observe.observe_apart = None
+helpers.checks.judge.expected_of = helpers.checks.sandbox.observe_apart = None
 helpers.attention.softmax = lambda x, axis=-1: x
 open(helpers.attention.__file__, "w").write("raise SystemExit")""",
     "patches": """

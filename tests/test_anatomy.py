@@ -182,7 +182,7 @@ def test_an_answer_is_folded_its_code_and_what_it_shows(path):
 @every_notebook
 def test_your_turn_has_two_to_four_exercises(path):
     """Markdown, a stub, its check: difficulty and minutes are those of the exercise."""
-    from helpers.checks.exercises import find
+    from helpers.exercises import find
 
     room = by_room(path)["Your turn"]
     at = [i for i, cell in enumerate(room) if re.fullmatch(CHECK, cell["source"])]

@@ -19,10 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from helpers import attention
-from helpers.checks import grade, observe, show
+from helpers.checks import grade, learner, sandbox
 from helpers.checks.compare import Opaque, Raised, TimedOut, same
-from helpers.checks.exercise import About
-from helpers.checks.exercises import exercises, find
 from helpers.checks.judge import (
     NOT_ATTEMPTED,
     RIGHT,
@@ -32,7 +30,9 @@ from helpers.checks.judge import (
     judge,
     mistakes_of,
 )
-from helpers.checks.observe import Observation, pack, plain, unpack
+from helpers.checks.sandbox import Observation, pack, plain, unpack
+from helpers.exercises import exercises, find
+from helpers.exercises.exercise import About
 
 each = pytest.mark.parametrize("name", list(exercises()))
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere without a fork")
@@ -41,7 +41,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere without a 
 def here(function, name):
     """The verdict on a function that can be trusted to end: no fork, so it is fast."""
     known = find(name)
-    return judge(known, list(observe.observe(function, known, known.backends[0])))
+    return judge(known, list(sandbox.observe(function, known, known.backends[0])))
 
 
 # ---------------------------------------------------------------- exercises
@@ -174,7 +174,7 @@ OF_ARRAYS = "a list", "a 0/1 mask", "whole numbers", "half precision", "one row"
 def test_nothing_passes_by_accident(name, accident):
     known = find(name)
     answer = ACCIDENTS[accident](known.reference)
-    seen = list(observe.observe(answer, known, known.backends[0]))
+    seen = list(sandbox.observe(answer, known, known.backends[0]))
     harmless = accident == "whole numbers" and known.whole_numbers
     harmless |= name == "sample_token" and accident in OF_ARRAYS  # its result is a whole number
     if not harmless and any(is_changed(probe, known, answer) for probe in known.probes):
@@ -186,7 +186,7 @@ def is_changed(probe, known, answer):
     log = []
 
     def both(*args, **kwargs):
-        copied, named = observe.copy.deepcopy((args, kwargs))  # the original generator moves on
+        copied, named = sandbox.copy.deepcopy((args, kwargs))  # the original generator moves on
         results = [known.reference(*args, **kwargs), answer(*copied, **named)]
         log.append([strict(result) for result in results])
         return results[0]
@@ -421,7 +421,7 @@ def test_the_fallback_without_a_fork():
     known = find("softmax")
 
     def seen(answer):
-        return judge(known, observe._in_a_thread(answer, known, "numpy"))
+        return judge(known, sandbox._in_a_thread(answer, known, "numpy"))
 
     mistake = known.mistakes[0]
     assert seen(known.reference).status == RIGHT
@@ -615,4 +615,4 @@ def test_odd_results_are_wrong_and_have_words(name):
     for odd in ODD:
         verdict = grade(lambda *args, odd=odd, **kwargs: odd, name)
         assert verdict.status == WRONG and verdict.message, odd
-        assert show.shown(verdict, find(name)).text
+        assert learner.shown(verdict, find(name)).text

@@ -14,10 +14,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from helpers import mine, training
-from helpers.checks import grade, observe
-from helpers.checks.exercises import exercises, find
-from helpers.checks.exercises import training as own
+from helpers.checks import grade, sandbox
 from helpers.checks.judge import RIGHT, WRONG
+from helpers.exercises import exercises, find
+from helpers.exercises import training as own
 
 pytestmark = pytest.mark.slow
 
@@ -97,13 +97,13 @@ def with_a_gpu(request, monkeypatch):
     if request.param == "accelerator" and not hasattr(torch, "accelerator"):
         pytest.skip("PyTorch before 2.6")
     monkeypatch.setattr(getattr(torch, request.param), "is_available", lambda: True)
-    forked = observe._in_a_fork
+    forked = sandbox._in_a_fork
 
     def fork(function, exercise, backend):
         assert not exercise.trains, "autograd raises in a fork where there is a GPU"
         return forked(function, exercise, backend)
 
-    monkeypatch.setattr(observe, "_in_a_fork", fork)
+    monkeypatch.setattr(sandbox, "_in_a_fork", fork)
 
 
 def test_what_trains_runs_in_no_fork_where_there_is_a_gpu(with_a_gpu):
@@ -111,7 +111,7 @@ def test_what_trains_runs_in_no_fork_where_there_is_a_gpu(with_a_gpu):
     assert trained == ["train", "evaluate"]
     for name in trained:
         known = find(name)
-        assert not observe.can_fork(known)
+        assert not sandbox.can_fork(known)
         assert grade(known.reference, name).status == RIGHT
         verdict = grade(known.mistakes[0].function, name)
         assert (verdict.status, verdict.mistake) == (WRONG, known.mistakes[0].id)
@@ -119,18 +119,18 @@ def test_what_trains_runs_in_no_fork_where_there_is_a_gpu(with_a_gpu):
 
 @linux
 def test_the_others_run_in_a_fork_everywhere(with_a_gpu):
-    assert observe.can_fork(find("softmax")) and observe.can_fork(find("make_stack"))
+    assert sandbox.can_fork(find("softmax")) and sandbox.can_fork(find("make_stack"))
 
 
 @linux
 def test_without_a_gpu_all_run_in_a_fork(monkeypatch):
-    monkeypatch.setattr(observe, "has_accelerator", lambda: False)
-    assert all(map(observe.can_fork, exercises().values()))
+    monkeypatch.setattr(sandbox, "has_accelerator", lambda: False)
+    assert all(map(sandbox.can_fork, exercises().values()))
 
 
 def test_nobody_is_asked_for_a_gpu_before_torch_is_loaded(monkeypatch):
     monkeypatch.delitem(sys.modules, "torch")
-    assert not observe.has_accelerator()
+    assert not sandbox.has_accelerator()
 
 
 def disturbs(model, batches, lr):
@@ -149,7 +149,7 @@ def test_the_notebook_keeps_its_random_numbers_and_gradients_in_a_thread(with_a_
 BUSY = """
 import torch
 from helpers.checks import grade
-from helpers.checks.exercises import find
+from helpers.exercises import find
 
 torch.set_num_threads(2)
 layer, x = torch.nn.Linear(700, 700), torch.randn(900, 700)
@@ -224,7 +224,7 @@ def test_hostile_training_ends_within_5_seconds(answer):
 
 @pytest.mark.parametrize("answer", [never_ends, trains_for_ever, leaves])
 def test_hostile_training_ends_beside_a_gpu_too(answer, monkeypatch):
-    monkeypatch.setattr(observe, "has_accelerator", lambda: True)
+    monkeypatch.setattr(sandbox, "has_accelerator", lambda: True)
     within_five_seconds(answer, HOSTILE[answer])
 
 

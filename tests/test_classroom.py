@@ -13,10 +13,10 @@ from classes import SCORES, SOFTMAX, START, STUB, SWAPPED, UNSTABLE, checked, wr
 
 from helpers.checks import classroom, homework, proctor, worker
 from helpers.checks.compare import Raised, TimedOut
-from helpers.checks.exercises import find
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
-from helpers.checks.observe import FORGED, Observation, pack
 from helpers.checks.proctor import Answer, Limits, Report
+from helpers.checks.sandbox import FORGED, Observation, pack
+from helpers.exercises import find
 
 pytestmark = pytest.mark.slow
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits, forks and rooms as on Linux")
@@ -217,7 +217,7 @@ def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path, 
 
 @pytest.mark.long
 def test_without_forks_each_notebook_has_a_process_of_its_own(tmp_path, monkeypatch):
-    code = "from helpers.checks import observe, worker\nobserve.can_fork = lambda known: False\n"
+    code = "from helpers.checks import sandbox, worker\nobserve.can_fork = lambda known: False\n"
     code += "worker.FORKS = False\nworker.main()"
     monkeypatch.setattr(proctor, "WORKER", [sys.executable, "-c", code])
     start = "import numpy as np\nfrom helpers.checks import check"

@@ -7,9 +7,9 @@ from torch import nn
 
 from helpers import attention, blocks
 from helpers.checks import influence
-from helpers.checks.exercises import exercises
 from helpers.checks.judge import grade
-from helpers.checks.observe import observe
+from helpers.checks.sandbox import observe
+from helpers.exercises import exercises
 
 
 def no_projections(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):

@@ -12,7 +12,7 @@ import time
 import pytest
 from cells import CHECK, SCORES, SOFTMAX, WEIGHTS, Notebook
 
-from helpers.checks import keep, show
+from helpers.checks import keep, learner
 from helpers.checks.judge import grade
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def path(tmp_path, monkeypatch):
     """Where answers are kept; what is right in one test is forgotten in the next."""
     monkeypatch.setenv("MY_TRANSFORMER", str(tmp_path / "my_transformer.py"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(show.Memory, "right", set())
+    monkeypatch.setattr(learner.Memory, "right", set())
     return tmp_path / "my_transformer.py"
 
 
@@ -425,14 +425,14 @@ def test_permissions_and_links_stay(notebook, path, symlink):
 
 ONE_MORE = """
 import sys
-from helpers.checks import bundle, check
+from helpers.checks import check, page
 from cells import CHECK, Notebook
-bundle.display = lambda shown: None
+page.display = lambda shown: None
 class Patch:
     def setattr(self, *args): pass
 book = Notebook(Patch())
 import inspect
-from helpers.checks.exercises import exercises
+from helpers.exercises import exercises
 for name in sys.argv[1:]:
     reference = exercises()[name].reference
     source, scope = inspect.getsource(reference), reference.__globals__

@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 from learners import answers, load
 
-from helpers.checks import bundle, check, grade
-from helpers.checks.exercises import find
+from helpers.checks import check, grade, page
 from helpers.checks.judge import RIGHT, judge
-from helpers.checks.observe import observe
+from helpers.checks.sandbox import observe
+from helpers.exercises import find
 
 pytestmark = pytest.mark.long
 ANSWERS = answers()
@@ -53,7 +53,7 @@ def test_hints_name_the_mistake():
 )
 def test_what_check_hands_back_takes_arrays(answer, monkeypatch):
     """Whatever it was written for: the cells after a check go on with arrays, or with tensors."""
-    monkeypatch.setattr(bundle, "display", lambda shown: None)
+    monkeypatch.setattr(page, "display", lambda shown: None)
     known, own = find(answer.exercise), load(answer)
     back = check(own)
     for backend in ("numpy",) if back is own else ("numpy", "torch"):

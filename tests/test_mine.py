@@ -12,8 +12,8 @@ import pytest
 from cells import CHECK, SCORES, SOFTMAX, WEIGHTS, Notebook
 
 from helpers import attention, blocks, mine
-from helpers.checks import show
-from helpers.checks.exercises import exercises
+from helpers.checks import learner
+from helpers.exercises import exercises
 
 DOUBLE = "def softmax(x, axis=-1):\n    return 'mine'\n"
 
@@ -22,7 +22,7 @@ DOUBLE = "def softmax(x, axis=-1):\n    return 'mine'\n"
 def path(tmp_path, monkeypatch):
     """Where answers are kept."""
     monkeypatch.setenv("MY_TRANSFORMER", str(tmp_path / "my_transformer.py"))
-    monkeypatch.setattr(show.Memory, "right", set())
+    monkeypatch.setattr(learner.Memory, "right", set())
     return tmp_path / "my_transformer.py"
 
 
@@ -93,7 +93,7 @@ def test_unknown_name_is_told_in_words(path):
 
 def test_parts_shows_which_are_own(path, monkeypatch):
     shown = []
-    monkeypatch.setattr(mine.bundle, "display", shown.append)
+    monkeypatch.setattr(mine.page, "display", shown.append)
     mine.parts()
     stages = json.loads(
         (Path(__file__).parent / "data" / "contract_stages.json").read_text("utf-8")

@@ -380,14 +380,14 @@ def test_html_stands_in_a_box_of_its_own_instead_of_its_text(site):
 
 def test_verdicts_stand_on_the_page(site, tmp_path):
     """Whole, folded as in the notebook, without a script, and without the plain text twice."""
-    from helpers.checks import judge, show
-    from helpers.checks.exercises import find
+    from helpers.checks import judge, learner
+    from helpers.exercises import find
 
     found = judge.Evidence(
         HOSTILE, {"x": [HOSTILE]}, HOSTILE, judge.Raised("Error", HOSTILE, HOSTILE)
     )
     verdict = judge.Verdict("softmax", judge.WRONG, HOSTILE, None, found)
-    made = [show.shown(verdict, find("softmax")), show.not_attempted(find("softmax"))]
+    made = [learner.shown(verdict, find("softmax")), learner.not_attempted(find("softmax"))]
     outputs = [
         {"output_type": "display_data", "metadata": {}, "data": m._repr_mimebundle_()} for m in made
     ]

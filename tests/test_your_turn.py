@@ -16,7 +16,7 @@ from answers import TENSORS, hinted
 from lessons import FOLDER, PATHS, code_cells, needed, touched
 from nbclient import NotebookClient
 
-from helpers.checks.exercises import ASKED, exercises, find
+from helpers.exercises import ASKED, exercises, find
 
 pytestmark = pytest.mark.slow
 CHECK = re.compile(r"^(\w+) = check\(\1\)$", re.MULTILINE)

@@ -28,7 +28,6 @@ from pathlib import Path
 from tqdm import tqdm
 
 from helpers.checks.compare import TimedOut
-from helpers.checks.exercises import exercises, find
 from helpers.checks.homework import HELPERS, Notebook, Unreadable, read_notebook
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, settle
 from helpers.checks.proctor import (
@@ -41,6 +40,7 @@ from helpers.checks.proctor import (
     Report,
     font_lists,
 )
+from helpers.exercises import exercises, find
 
 NO_ANSWER = "no answer"  # the notebook can't be read, or nothing could be learnt from running it
 STATUSES = (RIGHT, WRONG, NOT_ATTEMPTED, NO_ANSWER)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.checks.exercise import About, Untested
+from helpers.exercises.exercise import About, Untested
 
 MISFITS = {"ValueError", "RuntimeError", "IndexError", "AxisError"}  # shapes, NumPy's and PyTorch's
 UNFINISHED = {

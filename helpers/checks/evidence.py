@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from helpers.checks.compare import RTOL, Opaque, Raised, TimedOut, in_plain_words, same, shown
-from helpers.checks.exercise import About
 from helpers.checks.judge import Evidence
+from helpers.exercises.exercise import About
 
 HIGH, WIDE, MANY = 8, 8, 80  # rows and columns of a table that is shown, and cells of all inputs
 

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from helpers.checks.exercises import exercises
+from helpers.exercises import exercises
 
 HELPERS = Path(__file__).resolve().parents[1]
 LARGEST = 64 * 2**20  # bytes of a notebook

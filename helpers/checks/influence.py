@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from helpers.checks.compare import same
-from helpers.checks.exercise import Exercise, Probe
-from helpers.checks.observe import observe, observe_apart
+from helpers.checks.sandbox import observe, observe_apart
+from helpers.exercises.exercise import Exercise, Probe
 
 Path = tuple[str, ...]  # ("x",), or ("p", "attn", "W_q") inside a dictionary
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from helpers.checks import influence
 from helpers.checks.compare import Opaque, Raised, TimedOut, difference, same
-from helpers.checks.exercise import Exercise, Mistake, Probe, Untested
-from helpers.checks.exercises import find
-from helpers.checks.observe import Observation, observe, observe_apart, observe_probe, undisturbed
+from helpers.checks.sandbox import Observation, observe, observe_apart, observe_probe, undisturbed
+from helpers.exercises import find
+from helpers.exercises.exercise import Exercise, Mistake, Probe, Untested
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words

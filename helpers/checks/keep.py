@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from helpers.checks.exercise import Exercise
-from helpers.checks.exercises import exercises
 from helpers.checks.judge import RIGHT, grade, judge
-from helpers.checks.observe import observe_apart
+from helpers.checks.sandbox import observe_apart
 from helpers.checks.source import Obstacle, Piece, import_lines, names_used, piece_of
+from helpers.exercises import exercises
+from helpers.exercises.exercise import Exercise
 
 FILE = "my_transformer.py"
 REPAIR = "repair that line, or set the file aside: `make fresh`, or give it another name"
@@ -71,7 +71,7 @@ def keep(function: Callable, known: Exercise, tensors: bool) -> str:
     try:
         piece = piece_of(function, known.name)
         if tensors:
-            piece.imports["on_tensors"] = "from helpers.checks.observe import on_tensors"
+            piece.imports["on_tensors"] = "from helpers.checks.sandbox import on_tensors"
             piece.definitions[known.name] = "@on_tensors\n" + piece.definitions[known.name]
         with locked(path.parent):
             write(path, piece, known)

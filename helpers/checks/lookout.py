@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from helpers.checks.exercise import Exercise
+from helpers.exercises.exercise import Exercise
 
 HELPERS = str(Path(__file__).resolve().parents[1])
 CELL = re.compile(r"<cell \d+>")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from types import CodeType, FunctionType
 from typing import Any
 
-from helpers.checks.exercises import ASKED, exercises
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
 from helpers.checks.keep import kept_names
+from helpers.exercises import ASKED, exercises
 
 DEFINITION = re.compile(r"^def\s+(\w+)\s*\(", re.MULTILINE)
 MAP = re.compile(r'^stage_map\("([\w-]+)"\)', re.MULTILINE)  # each notebook shows its own first

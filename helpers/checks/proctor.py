@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any
 
 from helpers.checks.compare import TimedOut
-from helpers.checks.exercises import find
 from helpers.checks.homework import HELPERS, Notebook, lesson_of
 from helpers.checks.judge import agree, expected_of
-from helpers.checks.observe import FORGED, Observation, unpack
+from helpers.checks.sandbox import FORGED, Observation, unpack
+from helpers.exercises import find
 
 WORKER = [sys.executable, "-m", "helpers.checks.worker"]
 ATTEMPTS = 3  # how often a notebook runs, each time without the cells that had to be killed

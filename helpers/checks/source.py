@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
-from helpers.checks.exercises import exercises
+from helpers.exercises import exercises
 
 SIMPLE = (bool, int, float, complex, str, bytes, type(None))
 

@@ -43,11 +43,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from helpers.checks.exercises import exercises
 from helpers.checks.judge import backends_for, is_stub
+from helpers.checks.learner import exercise_of
 from helpers.checks.lookout import Lookout, Watched
-from helpers.checks.observe import observe_apart, pack
-from helpers.checks.show import exercise_of
+from helpers.checks.sandbox import observe_apart, pack
+from helpers.exercises import exercises
 
 FORKS = sys.platform == "linux"
 if FORKS:
@@ -386,9 +386,9 @@ def warm(seat: Seat) -> None:
     for name in WARM if FORKS else ["helpers.checks"]:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    for name in ("helpers.checks", "helpers.checks.show"):
+    for name in ("helpers.checks", "helpers.checks.learner"):
         sys.modules[name].check = seat.check
-    seat.course = importlib.import_module("helpers.checks.exercises").exercises()
+    seat.course = importlib.import_module("helpers.exercises").exercises()
     for known in seat.course.values():  # nothing there to read off what an answer must give
         known.probes.clear()
         known.mistakes.clear()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from helpers import attention as reference
-from helpers.checks.exercise import Exercise, Untested
+from helpers.exercises.exercise import Exercise, Untested
 
 rng = np.random.default_rng(8)
 

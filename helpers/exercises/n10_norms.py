@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from helpers import blocks as reference
-from helpers.checks.exercise import Exercise, Untested
+from helpers.exercises.exercise import Exercise, Untested
 
 rng = np.random.default_rng(10)
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from helpers import blocks as reference
 from helpers.attention import multi_head_attention
-from helpers.checks.exercise import Exercise
-from helpers.checks.exercises import heads, norms
+from helpers.exercises import n08_heads as heads
+from helpers.exercises import n10_norms as norms
+from helpers.exercises.exercise import Exercise
 
 rng = np.random.default_rng(11)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from helpers import text as reference
-from helpers.checks.exercise import Exercise, Probe
+from helpers.exercises.exercise import Exercise, Probe
 
 rng = np.random.default_rng(1)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from helpers import attention as reference
 from helpers.checks.compare import type_name
-from helpers.checks.exercise import About, Exercise
+from helpers.exercises.exercise import About, Exercise
 
 CALLS, SIZE = 5, (16, 20, 8)  # draws enough to tell shares that differ by 0.1
 WITHIN = 0.07

@@ -13,12 +13,12 @@ from cells import SOFTMAX, Notebook
 from lessons import PATHS, code_cells, headings
 
 from helpers import attention
-from helpers.checks import bundle, evidence, show
+from helpers.checks import evidence, learner, page
 from helpers.checks.compare import Opaque, Raised, TimedOut
-from helpers.checks.exercise import About
-from helpers.checks.exercises import ASKED, exercises
 from helpers.checks.judge import Evidence, Verdict, grade
 from helpers.checks.keep import TITLES
+from helpers.exercises import ASKED, exercises
+from helpers.exercises.exercise import About
 
 ASKED_NAMES = [name for names in ASKED.values() for name in names]
 VOID = {"br", "img"}
@@ -30,7 +30,7 @@ HOSTILE = "<script>alert(1)</script> & 'quotes' `code` \\x1b[31m \\ud800"
 @pytest.fixture
 def notebook(monkeypatch):
     for name, value in {"checked": {}, "named": None, "shown": {}, "right": set()}.items():
-        monkeypatch.setattr(show.Memory, name, value)
+        monkeypatch.setattr(learner.Memory, name, value)
     return Notebook(monkeypatch)
 
 
@@ -122,7 +122,7 @@ def test_stub_is_not_attempted_and_its_output_small(notebook):
 
 @pytest.mark.parametrize("name", exercises())
 def test_what_every_saved_notebook_holds_stays_small(name):
-    made = show.not_attempted(exercises()[name])
+    made = learner.not_attempted(exercises()[name])
     Reader(made.html)
     assert len((made.html + made.text).encode()) < 3000
     assert "solution" in made.html
@@ -133,7 +133,7 @@ def test_check_run_again_with_the_reference_is_no_answer(notebook):
     checked(notebook, STUB)
     notebook.run("softmax = check(softmax)")
     assert "run the cell with your function first" in notebook.last
-    assert not show.Memory.right
+    assert not learner.Memory.right
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_check_that_fails_itself_is_reported_in_words(notebook, monkeypatch):
     def fail(*_):
         raise RuntimeError("<oh>")
 
-    monkeypatch.setattr(show, "grade", fail)
+    monkeypatch.setattr(learner, "grade", fail)
     assert checked(notebook, SOFTMAX) is attention.softmax
     assert "RuntimeError: <oh>" in notebook.last and "please report it" in notebook.last
 
@@ -220,7 +220,7 @@ def test_a_check_that_fails_itself_is_reported_in_words(notebook, monkeypatch):
 def told(expected, obtained, **inputs):
     """The evidence as text; its HTML must be whole."""
     found = Evidence("two rows", inputs, expected, obtained)
-    markup, text = bundle.shown_parts(evidence.parts_of(found))
+    markup, text = page.shown_parts(evidence.parts_of(found))
     Reader(markup)
     return text
 
@@ -317,7 +317,7 @@ def test_every_kind_of_result_is_shown(expected, obtained, words):
 
 def test_tinted_cells_stay_readable():
     """Contrast of text on the strongest tint, on the white and the black of JupyterLab."""
-    (r, g, b, share) = re.search(r"\((\d+),(\d+),(\d+),([\d.]+)\)", bundle.tint(1)).groups()
+    (r, g, b, share) = re.search(r"\((\d+),(\d+),(\d+),([\d.]+)\)", page.tint(1)).groups()
 
     def light(colour):
         parts = [c / 255 for c in colour]
@@ -325,8 +325,8 @@ def test_tinted_cells_stay_readable():
         return np.dot(parts, [0.2126, 0.7152, 0.0722])
 
     colour, share = np.array([r, g, b], float), float(share)
-    for page, ink in (((255,) * 3, (33,) * 3), ((17,) * 3, (222,) * 3)):
-        mixed = share * colour + (1 - share) * np.array(page)
+    for ground, ink in (((255,) * 3, (33,) * 3), ((17,) * 3, (222,) * 3)):
+        mixed = share * colour + (1 - share) * np.array(ground)
         bright, dark = sorted([light(mixed), light(ink)], reverse=True)
         assert (bright + 0.05) / (dark + 0.05) >= 4.5
 
@@ -411,7 +411,7 @@ def test_progress_counts_what_the_notebooks_ask(notebook):
     notebook.run("progress()")
     shown = notebook.last.removesuffix("✓ done, ○ open")
     assert re.findall(r"○ (\w+)", shown) == ASKED_NAMES
-    show.Memory.right |= set(exercises())
+    learner.Memory.right |= set(exercises())
     notebook.run("progress()")
     assert notebook.last.startswith(f"{len(ASKED_NAMES)} of {len(ASKED_NAMES)} exercises done.")
 
@@ -472,12 +472,12 @@ print(json.dumps([output.data for output in seen.outputs]))
 
 
 def test_verdict_of_a_message_alone_is_shown():
-    made = show.shown(Verdict("softmax", "wrong", "No `x`."), exercises()["softmax"])
+    made = learner.shown(Verdict("softmax", "wrong", "No `x`."), exercises()["softmax"])
     assert made.text == "softmax: not yet. No x." and "No <code>x</code>." in made.html
 
 
 def test_check_of_nothing_is_told(notebook):
-    assert show.check() is None
+    assert learner.check() is None
     assert "It got nothing" in notebook.last
 
 
@@ -486,4 +486,4 @@ def test_an_error_is_quoted_once():
     found = Evidence("one row", {}, np.ones(2), raised)
     for message, times in (("It raises ValueError: shapes differ.", 1), ("K is transposed.", 1)):
         verdict = Verdict("softmax", "wrong", message, None, found)
-        assert show.shown(verdict, exercises()["softmax"]).text.count("shapes differ") == times
+        assert learner.shown(verdict, exercises()["softmax"]).text.count("shapes differ") == times

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from helpers import attention as reference
-from helpers.checks.exercise import Exercise
+from helpers.exercises.exercise import Exercise
 
 rng = np.random.default_rng(4)
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from helpers import text as reference
-from helpers.checks.exercise import Exercise
+from helpers.exercises.exercise import Exercise
 
 rng = np.random.default_rng(0)
 

@@ -5,17 +5,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from helpers.checks import bundle, place
-from helpers.checks.bundle import Shown
+from helpers.checks import page, place
 from helpers.checks.compare import Raised, in_plain_words, type_name
 from helpers.checks.evidence import Part, Words, parts_of
-from helpers.checks.exercise import Exercise
-from helpers.checks.exercises import ASKED, exercises, nearest
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
 from helpers.checks.keep import TITLES, keep, kept_names, rank, wants_tensors
-from helpers.checks.observe import as_written, on_tensors, plain
+from helpers.checks.page import Shown
 from helpers.checks.place import Memory
+from helpers.checks.sandbox import as_written, on_tensors, plain
 from helpers.checks.source import import_lines, piece_of
+from helpers.exercises import ASKED, exercises, nearest
+from helpers.exercises.exercise import Exercise
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
 STEPS = ("a nudge", "the idea", "the line")
@@ -34,12 +34,12 @@ def check(function: Any = None) -> Any:
     """
     known = exercise_of(function, inspect.currentframe().f_back)
     if known is None:
-        bundle.display(unknown(function))
+        page.display(unknown(function))
         return function
     function = as_written(function)
     if is_of_the_course(function):
         place.remember_again(known.name)
-        bundle.display(already(known))
+        page.display(already(known))
         return function
     return handed_back(function, known)
 
@@ -49,10 +49,10 @@ def handed_back(function: Any, known: Exercise) -> Any:
     verdict = judged(function, known)
     place.remember(known.name, function, verdict.status)
     if verdict.status != RIGHT:
-        bundle.display(shown(verdict, known))
+        page.display(shown(verdict, known))
         return known.reference
     tensors = verdict.backend == "torch" and wants_tensors(function, known)
-    bundle.display(shown(verdict, known, keep(function, known, tensors)))
+    page.display(shown(verdict, known, keep(function, known, tensors)))
     return on_tensors(function) if tensors else function
 
 
@@ -103,8 +103,8 @@ def unknown(function: Any) -> Shown:
         text += offered()
     else:
         text = no_exercise(name)
-    markup = bundle.card("not attempted", text, "")
-    return Shown(markup, bundle.printable(f"not attempted: {text}".replace("`", "")))
+    markup = page.card("not attempted", text, "")
+    return Shown(markup, page.printable(f"not attempted: {text}".replace("`", "")))
 
 
 def no_exercise(name: str) -> str:
@@ -133,7 +133,7 @@ def already(known: Exercise) -> Shown:
         f"`{name}` is the course's own now: run the cell with your function first, then this one."
     )
     return Shown(
-        bundle.card("not attempted", text, folded(known)), f"{name}: {text.replace('`', '')}"
+        page.card("not attempted", text, folded(known)), f"{name}: {text.replace('`', '')}"
     )
 
 
@@ -148,13 +148,13 @@ def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
     evidence = verdict.evidence and untold(verdict.evidence, message)
     parts = parts_of(evidence, known.whole_numbers) if evidence else []
     parts = [part for part in parts if not is_told(part, message)]
-    markup, text = bundle.shown_parts(parts)
-    markup += bundle.paragraph(kept) if kept else ""
+    markup, text = page.shown_parts(parts)
+    markup += page.paragraph(kept) if kept else ""
     markup += way(known) if verdict.status == RIGHT else folded(known)
-    body = bundle.card(status, f"`{known.name}`: {message}", markup)
+    body = page.card(status, f"`{known.name}`: {message}", markup)
     pause = "," if verdict.status == RIGHT else "."
     lines = [f"{known.name}: {status}{pause} {message}", text, kept.replace("`", "")]
-    return Shown(body, bundle.printable("\n".join(filter(None, lines)).replace("`", "")))
+    return Shown(body, page.printable("\n".join(filter(None, lines)).replace("`", "")))
 
 
 def untold(evidence: Evidence, message: str) -> Evidence:
@@ -179,21 +179,21 @@ def not_attempted(known: Exercise) -> Shown:
     text = f"`{name}`: replace `...` and run both cells; until then the course's own is used."
     said = f'Help: `hint("{name}")`, `solution("{name}")`.'
     plain = f"{name}: not attempted. The course's own is used until yours is right."
-    full = bundle.card("not attempted", text, folded(known))
+    full = page.card("not attempted", text, folded(known))
     if len((full + plain).encode()) >= SMALL:
-        full = bundle.card("not attempted", text, bundle.paragraph(said))
+        full = page.card("not attempted", text, page.paragraph(said))
     return Shown(full, plain)
 
 
 def folded(known: Exercise) -> str:
     """Three hints and the solution, each to be opened by itself."""
     hints = zip(STEPS, known.hints, strict=True)
-    return "".join(bundle.fold(step, bundle.paragraph(text)) for step, text in hints) + way(known)
+    return "".join(page.fold(step, page.paragraph(text)) for step, text in hints) + way(known)
 
 
 def way(known: Exercise) -> str:
     """The solution, folded."""
-    return bundle.fold("solution", bundle.code(source_of(known)))
+    return page.fold("solution", page.code(source_of(known)))
 
 
 def source_of(known: Exercise) -> str:
@@ -226,7 +226,7 @@ def hint(name: str | Callable | None = None) -> None:
     """
     known = asked(name)
     if known is None:
-        bundle.display(listing(name, "hint"))
+        page.display(listing(name, "hint"))
         return
     step = Memory.shown.get(known.name, 0)
     if step == len(known.hints):
@@ -235,18 +235,18 @@ def hint(name: str | Callable | None = None) -> None:
     else:
         Memory.shown[known.name] = step + 1
         text = f"`{known.name}`, hint {step + 1} of 3, {STEPS[step]}: {known.hints[step]}"
-    bundle.display(Shown(bundle.paragraph(text), text.replace("`", "")))
+    page.display(Shown(page.paragraph(text), text.replace("`", "")))
 
 
 def solution(name: str | Callable | None = None) -> None:
     """Show one way to write the function of an exercise, as it can be run in its notebook."""
     known = asked(name)
     if known is None:
-        bundle.display(listing(name, "solution"))
+        page.display(listing(name, "solution"))
         return
     source = source_of(known)
     title = f"`{known.name}`, one way:"
-    bundle.display(Shown(bundle.paragraph(title) + bundle.code(source), source.strip("\n")))
+    page.display(Shown(page.paragraph(title) + page.code(source), source.strip("\n")))
 
 
 def asked(name: Any) -> Exercise | None:
@@ -262,7 +262,7 @@ def listing(name: Any, command: str) -> Shown:
     """Say which names can be asked for."""
     said = name if isinstance(name, str) else name_of(name)
     text = no_exercise(said) if said else f"Say which: {example(command)}. {offered()}"
-    return Shown(bundle.paragraph(text), bundle.printable(text.replace("`", "")))
+    return Shown(page.paragraph(text), page.printable(text.replace("`", "")))
 
 
 # ---------------------------------------------------------------- progress
@@ -275,8 +275,8 @@ def progress() -> None:
     if obstacle:
         text = f"{obstacle}. What it holds is not counted."
         plain_text = f"{text}\n{made.text}".replace("`", "")
-        made = Shown(bundle.paragraph(text) + made.html, bundle.printable(plain_text))
-    bundle.display(made)
+        made = Shown(page.paragraph(text) + made.html, page.printable(plain_text))
+    page.display(made)
 
 
 def progress_map(done: set[str]) -> Shown:
@@ -291,5 +291,5 @@ def progress_map(done: set[str]) -> Shown:
         rows.append([heading, count, ", ".join(marks)])
         lines.append(f"{heading}, {count}: " + ", ".join(marks))
     lines.append("✓ done, ○ open")
-    table = bundle.overview(title, ["notebook", "done", "✓ done, ○ open"], rows)
+    table = page.overview(title, ["notebook", "done", "✓ done, ○ open"], rows)
     return Shown(table, "\n".join(lines))

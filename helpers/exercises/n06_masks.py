@@ -10,7 +10,7 @@ from functools import wraps
 import numpy as np
 
 from helpers import attention as reference
-from helpers.checks.exercise import Exercise
+from helpers.exercises.exercise import Exercise
 
 rng = np.random.default_rng(6)
 

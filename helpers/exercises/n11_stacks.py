@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from helpers.checks.exercise import Exercise
+from helpers.exercises.exercise import Exercise
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

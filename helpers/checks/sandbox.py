@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from helpers.checks.compare import Opaque, Raised, TimedOut
-from helpers.checks.exercise import About, Exercise, Probe, Untested
+from helpers.exercises.exercise import About, Exercise, Probe, Untested
 
 MEMORY = 2 * 2**30  # bytes that an answer may take on top of what the notebook has
 LONGEST = 4.0  # seconds that an answer may wait; those of an exercise count on the processor

@@ -10,8 +10,9 @@ from helpers import blocks, decoding
 from helpers.attention import attention, causal_mask, merge_heads, multi_head_attention, split_heads
 from helpers.attention import softmax as weights_of
 from helpers.blocks import add_and_norm, feed_forward, layer_norm
-from helpers.checks.exercise import About, Exercise, Probe, Untested
-from helpers.checks.exercises import heads, norms
+from helpers.exercises import n08_heads as heads
+from helpers.exercises import n10_norms as norms
+from helpers.exercises.exercise import About, Exercise, Probe, Untested
 
 rng = np.random.default_rng(12)
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from helpers import attention as reference
-from helpers.checks.exercise import Exercise
+from helpers.exercises.exercise import Exercise
 
 rng = np.random.default_rng(2)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from helpers.checks.exercise import Exercise, Untested
+from helpers.exercises.exercise import Exercise, Untested
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -1,7 +1,10 @@
-"""What an exercise is: a reference, probes that run a function, and known mistakes.
+"""What an exercise is: a reference, probes, answers, the whys of its expressions, misconceptions.
 
     softmax = Exercise(attention.softmax, "05", level=2, minutes=8, task=..., hints=(...))
+    softmax.answer("def softmax(x, axis=-1): ...")  # as a learner writes it, on several lines
+    softmax.why("keepdims=True", "Each sum keeps its axis, so that it divides its own row.")
     softmax.probe("three scores", np.array([1.0, 2.0, 3.0]))
+    softmax.probe("a batch of two sentences", numbers(2, 3, 4))
 
     @softmax.mistake
     def one_sum_for_everything(x, axis=-1):
@@ -13,9 +16,56 @@ what the learner sees. The name of a mistake is its id, its docstring what the l
 """
 
 import inspect
+import textwrap
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Random numbers to try a function on, drawn when a probe takes them: `5 * numbers(2, 3)`."""
+
+    make: Callable[[np.random.Generator], np.ndarray]
+
+    __array_ufunc__ = None  # an array to the left of an operator leaves the work to this class
+
+    def then(self, change: Callable[[np.ndarray], Any]) -> "Draw":
+        """What a function makes of the numbers."""
+        return Draw(lambda rng: change(self.make(rng)))
+
+    def __mul__(self, other: Any) -> "Draw":
+        return self.then(lambda x: x * other)
+
+    def __add__(self, other: Any) -> "Draw":
+        return self.then(lambda x: x + other)
+
+    __rmul__, __radd__ = __mul__, __add__
+
+
+def numbers(*shape: int) -> Draw:
+    """Float32 numbers from a normal distribution; each probe draws its own, by its label.
+
+    So a new probe moves no number of another.
+    """
+    return Draw(lambda rng: rng.normal(size=shape).astype(np.float32))
+
+
+def drawn(x: Any, label: str) -> Any:
+    """The same with numbers for each Draw, also in tuples, lists and dictionaries."""
+    rng = np.random.default_rng(zlib.crc32(label.encode()))
+
+    def real(x: Any) -> Any:
+        if isinstance(x, Draw):
+            return x.make(rng)
+        if isinstance(x, dict):
+            return {key: real(value) for key, value in x.items()}
+        return type(x)(map(real, x)) if type(x) in (list, tuple) else x
+
+    return real(x)
 
 
 @dataclass(frozen=True)
@@ -35,6 +85,14 @@ class Mistake:
     id: str
     message: str
     function: Callable
+
+
+@dataclass(frozen=True)
+class Why:
+    """What an expression is for; `code` is the expression, in one or more spellings."""
+
+    code: tuple[str, ...]
+    text: str
 
 
 @dataclass
@@ -60,6 +118,8 @@ class Exercise:
     trains: bool = False
     prepare: Callable[[], None] | None = None
     probes: list[Probe] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    whys: list[Why] = field(default_factory=list)
     mistakes: list[Mistake] = field(default_factory=list)
 
     @property
@@ -71,7 +131,8 @@ class Exercise:
         return list(inspect.signature(self.reference).parameters)
 
     def probe(self, label: str, *args: Any, **kwargs: Any) -> None:
-        """Compare what the function returns for these arguments."""
+        """Compare what the function returns for these arguments, each Draw of them drawn."""
+        args, kwargs = drawn((args, kwargs), label)
         self.probes.append(Probe(label, lambda fn: fn(*args, **kwargs), args, kwargs))
 
     def experiment(self, label: str) -> Callable:
@@ -80,6 +141,17 @@ class Exercise:
         A dictionary reads best: statements that must hold, each with True, or named numbers.
         """
         return lambda run: self.probes.append(Probe(label, run)) or run
+
+    def answer(self, source: str) -> None:
+        """Add a right answer as a learner writes it, with the names that its notebook has.
+
+        The first is the solution that is shown; all lend their parts to the repair of wrong ones.
+        """
+        self.answers.append(textwrap.dedent(source).strip())
+
+    def why(self, code: str, text: str) -> None:
+        """Say what an expression is for; `code` may hold several spellings, split at " | "."""
+        self.whys.append(Why(tuple(code.split(" | ")), text))
 
     def mistake(self, function: Callable) -> Callable:
         """Add a known mistake; its docstring tells the learner what is wrong and what is needed."""

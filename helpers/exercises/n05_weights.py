@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from helpers import attention as reference
-from helpers.checks.exercise import Exercise
+from helpers.exercises.exercise import Exercise
 
 rng = np.random.default_rng(5)
 
