@@ -152,7 +152,7 @@ letters = list("abcdefgh")
 twenty = numbers(20, 6)
 bigram_probs.probe("three sentences", fruits, fruit_words)
 bigram_probs.probe("smoothing=1", fruits, fruit_words, smoothing=1)
-bigram_probs.probe("smoothing=0.5", fruits, fruit_words, smoothing=0.5)
+bigram_probs.probe("smoothing=0.1", fruits, fruit_words, smoothing=0.1)
 bigram_probs.probe("the same pair twice", ["go on and go on on"], ["on", "go", "and"])
 bigram_probs.probe(
     "a word within and at end", ["we play", "play we rest", "rest"], ["rest", "we", "play"]

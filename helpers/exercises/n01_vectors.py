@@ -36,17 +36,10 @@ def vocab_probe(label: str, sentences: list[str], ordered: bool = False) -> None
         vocab = fn(sentences)
         if not isinstance(vocab, dict):
             return vocab
-        keys = [special(key, sentences) for key in vocab]
-        seen = {"the keys": in_order(keys), "the ids": in_order(vocab.values())}
+        seen = {"the keys": in_order(vocab), "the ids": in_order(vocab.values())}
         return seen | ({"the order": order_of(vocab, sentences)} if ordered else {})
 
     build_vocab.probes.append(Probe(label, run, (sentences,)))
-
-
-def special(key: Any, sentences: list[str]) -> Any:
-    """A token in brackets that no sentence holds, <pad> or [UNK], is one whatever its name."""
-    brackets = isinstance(key, str) and key[:1] + key[-1:] in ("<>", "[]")
-    return "<…>" if brackets and key not in " ".join(sentences).split() else key
 
 
 def in_order(things: Any) -> list:
@@ -211,13 +204,6 @@ def characters(sentences):
 
 
 @build_vocab.mistake
-def letters_without_spaces(sentences):
-    """The tokens are single letters, or characters: to Python a text is a row of its letters. The
-    tokens must be words, what white space separates: split each sentence."""
-    return {c: i for i, c in enumerate(dict.fromkeys("".join("".join(sentences).split())))}
-
-
-@build_vocab.mistake
 def arbitrary_order(sentences):
     """The ids are in no order: a set has none, and another one in every run of Python. Sort the
     tokens, or number them in order of first appearance."""
@@ -324,11 +310,11 @@ one_hot.why(
     "Every token has a row of its own, as long as the vocabulary, and it begins with zeros.",
 )
 one_hot.why(
-    "vocab_size | np.arange(vocab_size) | num_classes=vocab_size | np.eye(vocab_size)",
+    "vocab_size | num_classes=vocab_size | np.eye(vocab_size)",
     "The width is the whole vocabulary, not the largest id here: column j is word j everywhere.",
 )
 one_hot.why(
-    "ids[..., None] | ids[where] | ids | flat | np.eye(vocab_size)[ids]",
+    "ids[..., None] | ids[where] | ids | np.arange(vocab_size) | flat | np.eye(vocab_size)[ids]",
     "Ids count from 0, and 0 is a word like the others: id i belongs to column i.",
 )
 one_hot.why(
@@ -386,13 +372,6 @@ def one_place_too_far_to_the_left(ids, vocab_size):
     """The 1 stands one place too far left, as if ids counted from 1. They start at 0: id 0 belongs
     to column 0, and id i to column i."""
     return hot((ids - 1) % vocab_size, vocab_size)
-
-
-@one_hot.mistake
-def columns_counted_from_one(ids, vocab_size):
-    """The columns are counted from 1, so the 1 stands one place too far left and id 0 has none.
-    Ids start at 0: id i belongs to column i."""
-    return hot(ids - 1, vocab_size)
 
 
 @one_hot.mistake
@@ -595,13 +574,6 @@ def factors_swapped(onehot, table):
 
 
 @embed.mistake
-def stored_as_whole_numbers(onehot, table):
-    """The result is an array of whole numbers, which cuts the decimals of the table off. Embeddings
-    are floats, so the array that collects them must be one of floats too."""
-    return looked_up(onehot, table).astype(int)
-
-
-@embed.mistake
 def first_token_of_each_sentence(onehot, table):
     """For a batch there is one row for each sentence: a loop over the first axis, right for one
     sentence, takes sentences instead of tokens. Look for the 1 of every token, whatever is in
@@ -761,17 +733,3 @@ def only_words_that_come(ids, vocab_size):
     """Only words that come are counted, so a place means another word in every sentence. Every word
     of the vocabulary has its place, with 0 if it does not come."""
     return np.unique(ids, return_counts=True)[1]
-
-
-@bag.mistake
-def counted_for_each_token(ids, vocab_size):
-    """It tells for each token how often it comes, (…, T). A bag of words tells it for each word of
-    the vocabulary, in the order of the ids, (…, V)."""
-    return (ids[..., None] == ids[..., None, :]).sum(axis=-1)
-
-
-@bag.mistake
-def shares_instead_of_counts(ids, vocab_size):
-    """The counts are divided by the number of tokens: these are shares, the mean of the one-hot
-    rows. Here every token adds one, so take their sum."""
-    return hot(ids, vocab_size).mean(axis=-2)
