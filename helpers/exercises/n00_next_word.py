@@ -108,6 +108,13 @@ def apostrophe_splits(sentence, lower=True):
 
 
 @tokenize.mistake
+def lower_ignored(sentence, lower=True):
+    """The argument lower has no effect: all is lower-cased, whatever the caller said. With
+    lower=False capitals must stay as they were written."""
+    return re.findall(WORDS_AND_MARKS, sentence.lower())
+
+
+@tokenize.mistake
 def each_token_once(sentence, lower=True):
     """Words that come again are missing. Tokens are the whole text in its order, repeated words
     included; to keep each once is the work of the vocabulary."""
@@ -313,6 +320,13 @@ def once_in_a_sentence(sentences, vocab, smoothing=0.0):
 
 
 @bigram_probs.mistake
+def seen_or_not(sentences, vocab, smoothing=0.0):
+    """Each different pair counts once, however often it came. How often is what the probabilities
+    are made of: every time a pair comes adds one."""
+    return shares(count(set(pairs_in(sentences)), vocab, smoothing))
+
+
+@bigram_probs.mistake
 def divided_by_occurrences(sentences, vocab, smoothing=0.0):
     """A row is divided by how often its word occurs, ends of sentences included. There nothing
     follows it: divide by how often anything did, the sum of the row."""
@@ -346,22 +360,11 @@ def smoothing_after_the_division(sentences, vocab, smoothing=0.0):
 
 
 @bigram_probs.mistake
-def no_smoothing_of_empty_rows(sentences, vocab, smoothing=0.0):
-    """With smoothing, the row of a word that nothing follows must be filled as well: every count
-    gets its share, and then all words are equally likely there."""
+def smoothing_on_seen_pairs(sentences, vocab, smoothing=0.0):
+    """Only pairs that were seen get smoothing. It is meant for the others, whose probability would
+    be 0: add it to every count, the zeros too."""
     counts = count(pairs_in(sentences), vocab)
-    return shares(np.where(counts.sum(axis=1, keepdims=True) > 0, counts + smoothing, 0))
-
-
-@bigram_probs.mistake
-def row_sum_shrinks(sentences, vocab, smoothing=0.0):
-    """The sum of a row is taken again after some of its entries were divided, so it shrinks on the
-    way. Take the sum of a row once, before any entry of it changes."""
-    counts = count(pairs_in(sentences), vocab, smoothing)
-    for i, j in np.ndindex(counts.shape):
-        if counts[i].sum() > 0:
-            counts[i, j] /= counts[i].sum()
-    return counts
+    return shares(np.where(counts > 0, counts + smoothing, 0))
 
 
 @bigram_probs.mistake
@@ -446,25 +449,20 @@ came.answer("""
 """)
 came.why(
     "table[ids[:-1], ids[1:]] | table[vocab.index(word), vocab.index(following)]"
-    " | table[vocab.index(words[i])] | torch.as_tensor(table)[ids[:-1], ids[1:]]"
-    " | row[vocab.index(words[i + 1])]",
+    " | table[vocab.index(words[i])] | row[vocab.index(words[i + 1])]",
     "The word before chooses the row, the word that came its column: one number for each pair.",
 )
 came.why(
-    "ids[:-1] | words[i] | vocab.index(word)",
-    "Rows are the words before: all but the last, which nothing follows.",
+    "ids[:-1] | ids[1:] | words[i] | words[i + 1]",
+    "Rows are the words before, all but the last; columns those that came, all but the first.",
 )
 came.why(
-    "ids[1:] | words[i + 1] | vocab.index(following)",
-    "Columns are the words that came: all but the first, which nothing precedes.",
-)
-came.why(
-    "[vocab.index(word) for word in sentence.split()] | place[word]"
-    " | {word: i for i, word in enumerate(vocab)} | sentence.split()",
+    "vocab.index(word) | [vocab.index(word) for word in sentence.split()] | sentence.split()"
+    " | {word: i for i, word in enumerate(vocab)} | place[word]",
     "Rows and columns of the table follow the order of vocab: a word's place there is its id.",
 )
 came.why(
-    "pairwise(sentence.split()) | range(len(words) - 1) | np.zeros(len(words) - 1)",
+    "range(len(words) - 1) | len(words) - 1 | pairwise(sentence.split())",
     "T words have T − 1 neighbours: every word after the first gets a probability.",
 )
 
@@ -584,23 +582,21 @@ unsure.answer("""
         return torch.exp(-torch.log(probs).mean())
 """)
 unsure.why(
-    "-np.log(probs) | -np.log(p) | -np.log2(probs) | -torch.log(probs)"
-    " | -torch.log(probs).mean() | -np.sum(np.log(probs)) | -np.log(probs).mean()",
+    "-np.log(probs) | -np.log(p) | -torch.log(probs) | np.log(probs) | 1 - probs",
     "The surprise is −log p: log p is below 0, so the minus makes unlikely words count more.",
 )
 unsure.why(
-    "surprise.mean() | total / len(probs) | np.mean(bits) | torch.log(probs).mean()"
-    " | np.log(probs).mean() | len(probs) | np.sum(np.log(probs)) / len(probs)",
+    "surprise.mean() | mean | total / len(probs) | np.sum(np.log(probs)) / len(probs)"
+    " | len(probs) - 1",
     "The mean per word: a long text is no less sure than a short one for being long.",
 )
 unsure.why(
-    "np.exp(surprise.mean()) | 2 ** np.mean(bits) | torch.exp(-torch.log(probs).mean())"
-    " | np.exp(total / len(probs)) | np.exp",
+    "np.exp(surprise.mean()) | np.exp | torch.exp | np.exp(total / len(probs))",
     "exp undoes the log: the mean surprise becomes a number of equally likely words.",
 )
 unsure.why(
-    "np.log(probs) | np.log | torch.log(probs) | np.log(p) | np.log2(probs)",
-    "The log turns a product of probabilities into a sum; its base must be that of the power.",
+    "np.log2(probs) | 2 ** np.mean(bits) | np.log10 | np.log2",
+    "The base of the log is that of the power: natural log with exp, log2 with a power of 2.",
 )
 
 

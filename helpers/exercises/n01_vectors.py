@@ -140,7 +140,7 @@ build_vocab.why(
     "A vocabulary is asked for the id of a token: tokens are its keys, ids its values.",
 )
 build_vocab.why(
-    "vocab = {} | {} | words = [] | tokens = set()",
+    'vocab = {} | words = [] | "<pad>" | "<unk>"',
     "It begins empty, once, before the first sentence: only tokens of the sentences get an id.",
 )
 build_vocab.why(
@@ -310,15 +310,15 @@ one_hot.why(
     "Every token has a row of its own, as long as the vocabulary, and it begins with zeros.",
 )
 one_hot.why(
-    "vocab_size | num_classes=vocab_size | np.eye(vocab_size)",
+    "vocab_size | vocab_size + 1 | num_classes=vocab_size | np.eye(vocab_size)",
     "The width is the whole vocabulary, not the largest id here: column j is word j everywhere.",
 )
 one_hot.why(
-    "ids[..., None] | ids[where] | ids | np.arange(vocab_size) | flat | np.eye(vocab_size)[ids]",
+    "ids[..., None] | ids[where] | ids - 1 | np.arange(vocab_size) | np.eye(vocab_size)[ids]",
     "Ids count from 0, and 0 is a word like the others: id i belongs to column i.",
 )
 one_hot.why(
-    "1 | out[where][ids[where]] = 1 | out[where][ids[where]]",
+    "out[where][ids[where]] = 1 | out[where][ids[where]] = ids[where]",
     "The place tells which word it is, the value only that it is there: a single 1.",
 )
 one_hot.why(
@@ -389,6 +389,13 @@ def one_row_for_the_sentence(ids, vocab_size):
 
 
 @one_hot.mistake
+def summed_over_the_tokens(ids, vocab_size):
+    """The rows of a sentence are added up to one row of counts, a bag of words: the order of the
+    tokens is lost. Each token needs a row of its own, (…, T, V)."""
+    return hot(ids, vocab_size).sum(axis=-2)
+
+
+@one_hot.mistake
 def id_in_place_of_one(ids, vocab_size):
     """The row holds the id itself instead of 1, so later words would count for more. The place says
     which word it is; the number there is always 1."""
@@ -408,14 +415,6 @@ def ids_renumbered_in_full_width(ids, vocab_size):
     must mean word j in every sentence: use the ids themselves."""
     _, places = np.unique(ids, return_inverse=True)
     return hot(places.reshape(ids.shape), vocab_size)
-
-
-@one_hot.mistake
-def ids_renumbered(ids, vocab_size):
-    """The ids are renumbered: there is a column for each different word of this sentence. Column j
-    must mean word j in every sentence, and the width is that of the whole vocabulary."""
-    values, places = np.unique(ids, return_inverse=True)
-    return hot(places.reshape(ids.shape), len(values))
 
 
 # ---------------------------------------------------------------- embed
@@ -485,8 +484,12 @@ embed.why(
     "The id of a token is the place of the 1 in its row, not the zeros and ones themselves.",
 )
 embed.why(
-    "axis=-1 | dim=-1",
+    "axis=-1 | dim=-1 | np.argmax(onehot)",
     "The last axis is the words: along it, each token has its single 1.",
+)
+embed.why(
+    "dtype=float",
+    "Embeddings are floats: an array of whole numbers would cut their decimals off.",
 )
 embed.why(
     "table[ids] | table | table[i] | F.embedding(ids, table) | ids",
@@ -550,6 +553,13 @@ def tokens_added_up(onehot, table):
     """The embeddings of a sentence are added up into one vector, so the token axis is lost. Each
     token keeps a row of its own, (…, T, D)."""
     return looked_up(onehot, table).sum(axis=-2)
+
+
+@embed.mistake
+def tokens_averaged(onehot, table):
+    """The embeddings of a sentence are averaged into one vector, so the token axis is lost. Each
+    token keeps a row of its own, (…, T, D)."""
+    return looked_up(onehot, table).mean(axis=-2)
 
 
 @embed.mistake
@@ -656,7 +666,7 @@ bag.why(
     "Add over the tokens, the last axis but one: sentences stay apart, words keep their places.",
 )
 bag.why(
-    "rows.sum | rows.sum(axis=-2) | counts[where[:-1]][ids[where]] += 1",
+    "sum | rows.sum | counts[where[:-1]][ids[where]] += 1",
     "Every token adds one to its word: the sum of the one-hot rows counts repeated words too.",
 )
 bag.why(
@@ -726,10 +736,3 @@ def added_over_the_first_axis(ids, vocab_size):
     """The sum runs over the first axis, which in a batch is the sentences. The tokens of a sentence
     are added: counted from the end, the last axis but one."""
     return hot(ids, vocab_size).sum(axis=0)
-
-
-@bag.mistake
-def only_words_that_come(ids, vocab_size):
-    """Only words that come are counted, so a place means another word in every sentence. Every word
-    of the vocabulary has its place, with 0 if it does not come."""
-    return np.unique(ids, return_counts=True)[1]

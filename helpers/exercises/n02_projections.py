@@ -39,7 +39,7 @@ def project_probe(label: str, *shape: int, d_k: int, d_v: int) -> None:
     project_qkv.probe(label, numbers(*shape), numbers(D, d_k), numbers(D, d_k), numbers(D, d_v))
 
 
-project_probe("values wider than keys", 5, 4, d_k=2, d_v=5)
+project_probe("values wider than keys", 5, 4, d_k=2, d_v=9)
 project_probe("values narrower than keys", 4, 3, d_k=5, d_v=2)
 project_probe("keys as wide as values", 5, 4, d_k=3, d_v=3)
 project_probe("a batch of two", 2, 5, 4, d_k=2, d_v=3)
@@ -189,19 +189,18 @@ def three_equal_parts(X, W_q, W_k, W_v):
 
 
 @project_qkv.mistake
+def not_split(X, W_q, W_k, W_v):
+    """This is one array with everything side by side. The three roles are used apart from each
+    other: split it along the last axis and return three arrays, Q, K, V."""
+    return side_by_side(X, W_q, W_k, W_v)
+
+
+@project_qkv.mistake
 def reshaped_to_three(X, W_q, W_k, W_v):
     """A joined product is reshaped to three blocks, which keeps the reading order and so cuts
     across the words. Q, K and V lie side by side in each word: split along the last axis."""
     joined = side_by_side(X, W_q, W_k, W_v)
     return tuple(joined.reshape(3, *X.shape[:-1], W_q.shape[1]))
-
-
-@project_qkv.mistake
-def equal_widths_only(X, W_q, W_k, W_v):
-    """It works only where Q, K and V have the same width, as a reshape to three parts needs. Values
-    may be wider or narrower: split the last axis where queries and keys end."""
-    joined = side_by_side(X, W_q, W_k, W_v)
-    return tuple(np.moveaxis(joined.reshape(*X.shape[:-1], 3, W_q.shape[1]), -2, 0))
 
 
 @project_qkv.mistake
@@ -287,18 +286,18 @@ joined.answer("""
         return torch.matmul(W_q, W_k.transpose(0, 1))
 """)
 joined.why(
-    'W_k.T | np.swapaxes(W_k, 0, 1) | W_k.transpose(0, 1) | "ik,jk->ij"',
+    "W_q @ W_k.T | np.matmul(W_q, W_k_T) | np.dot(W_q[i], W_k[j])",
+    "Between X and Xᵀ stand W_q and W_kᵀ, in this order and nothing else: rows are queries.",
+)
+joined.why(
+    "W_k.T | np.swapaxes(W_k, 0, 1) | W_k.transpose(0, 1)",
     "The transpose of X W_k is W_kᵀ Xᵀ: it turns the keys' matrix over, and no other.",
 )
 joined.why(
-    "W_q @ W_k.T | W_q | np.matmul(W_q, W_k_T) | np.dot(W_q[i], W_k[j])",
-    "Between X and Xᵀ stand W_q and then W_kᵀ: in the other order rows would be keys.",
-)
-joined.why(
-    "M[i, j] | np.dot(W_q[i], W_k[j]) | range(D) | np.zeros((D, D))",
+    "M[i, j] | range(D) | np.zeros((D, D)) | W_q * W_k",
     "Every feature asks every feature: M is (D, D), each entry summed over the d_k columns.",
 )
-joined.why("W_k", "A match needs both sides: what one word asks, and how the other is found.")
+joined.why("W_k | W_q", "A match needs both sides: what one word asks, and how the other is found.")
 
 
 @joined.mistake
@@ -399,16 +398,20 @@ layer.answer("""
         return F.linear(x, weight, bias)
 """)
 layer.why(
-    'weight.T | np.transpose(weight) | "...i,oi->...o" | weight[o] | weight',
+    "x @ weight.T + bias | np.maximum",
+    "The product, then the bias, the same to every word; nothing else, the layer is linear.",
+)
+layer.why(
+    "weight.T | np.transpose(weight) | weight[o]",
     "nn.Linear stores a row for each feature that comes out; turned over, rows meet what comes in.",
 )
 layer.why(
-    'x @ weight.T | x | np.matmul(x, W) | np.einsum("...i,oi->...o", x, weight)'
-    " | (x * weight[o]).sum(axis=-1)",
+    "x @ weight.T | np.matmul(x, W) | weight @ x | (x * weight[o]).sum(axis=-1)"
+    ' | np.einsum("...i,oi->...o", x, weight)',
     "Words are rows: each row meets the weights from the left, and axes in front stay.",
 )
 layer.why(
-    "bias | x @ weight.T + bias | out + bias | bias[o] | np.matmul(x, W) + bias",
+    "+ bias | bias | out + bias | x += bias | bias[o]",
     "The bias is added after the product, the same to every word: one number per output feature.",
 )
 

@@ -84,31 +84,29 @@ attention_scores.answer("""
         return torch.matmul(Q, K.transpose(-2, -1))
 """)
 attention_scores.why(
-    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1)",
+    "softmax | np.sqrt | np.linalg.norm | scores / d | -scores | abs(scores)",
+    "A score is the plain dot product: lengths and signs count, scale and softmax are later steps.",
+)
+attention_scores.why(
+    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | K.T | swapaxes | transpose",
     "Turned over, each key is a column that meets the rows of Q; the batch axes stay in front.",
 )
 attention_scores.why(
     '"...qd,...kd->...qk"',
-    "The letter both share, the features, is summed; q and k remain, and ... keeps every sentence "
-    "apart.",
+    "The letter both share, the features, is summed; q, k remain, and ... keeps sentences apart.",
 )
 attention_scores.why(
-    "K.shape[-2] | range(K.shape[-2]) | K | [np.dot(q, k) for k in K]"
-    " | (*Q.shape[:-1], K.shape[-2]) | K[..., j, :]",
+    "range(K.shape[-2]) | K.shape[-2] | [np.dot(q, k) for k in K] | (*Q.shape[:-1], K.shape[-2])"
+    " | K[..., j, :] | j <= i",
     "Every query meets every key, earlier or later: there is a column for each key.",
 )
 attention_scores.why(
-    "Q | Q.shape[-2] | range(Q.shape[-2]) | Q[..., i, :] | scores[..., i, j] | Q.shape[:-1]",
+    "Q.shape[-2] | range(Q.shape[-2]) | Q[..., i, :] | scores[..., i, j] | Q.shape[:-1] | K @ Q",
     "There is a row for each query: row i, column j tells what query i finds in key j.",
 )
 attention_scores.why(
-    "products.sum(axis=-1) | axis=-1 | Q[..., i, :] * K[..., j, :] | np.dot(q, k)",
+    "products.sum(axis=-1) | sum | mean | sum(-1) | Q[..., i, :] * K[..., j, :] | np.dot(q, k)",
     "A score is a dot product: features multiplied one by one, and summed over all of them.",
-)
-attention_scores.why(
-    "Q @ np.swapaxes(K, -1, -2) | torch.matmul(Q, K.transpose(-2, -1))"
-    ' | np.einsum("...qd,...kd->...qk", Q, K)',
-    "A score is the plain dot product: the lengths count, and scale and softmax are later steps.",
 )
 attention_scores.why(
     "[attention_scores(q, k) for q, k in zip(Q, K)] | zip(Q, K) | Q.ndim > 2",
@@ -187,10 +185,10 @@ def loops_over_the_first_axis(Q, K):
 
 
 @attention_scores.mistake
-def negative_distance(Q, K):
-    """This is minus the distance between query and key. A score is their dot product: features are
-    multiplied and summed, nothing is subtracted, so a far key may score high."""
-    return -np.sqrt(distances(Q, K))
+def earlier_keys_only(Q, K):
+    """Each query meets only the keys up to its own place, the others stay 0, as under a causal
+    mask. Masks come in notebook 06: here every query meets every key."""
+    return np.tril(Q @ turned(K))
 
 
 @attention_scores.mistake
@@ -266,26 +264,23 @@ best_key_exercise.answer("""
         return torch.argmax(Q @ K.transpose(-2, -1), dim=-1)
 """)
 best_key_exercise.why(
-    "axis=-1 | dim=-1 | order[..., -1]",
-    "The keys are the last axis of the scores, with or without a batch: each row chooses one.",
-)
-best_key_exercise.why(
-    "scores.argmax(axis=-1) | np.argmax(scores, axis=-1) | np.argmax(scores[where])"
-    " | torch.argmax(Q @ K.transpose(-2, -1), dim=-1) | np.argmax | scores.argmax",
-    "The best key has the largest score, and what is asked for is its place, counted from 0.",
-)
-best_key_exercise.why(
-    "attention_scores(Q, K) | Q @ np.swapaxes(K, -1, -2) | Q @ K.transpose(-2, -1)"
-    ' | np.einsum("...qd,...kd->...qk", Q, K) | Q | K',
+    "attention_scores(Q, K) | Q @ np.swapaxes(K, -1, -2) | Q @ K.transpose(-2, -1) | np.abs | norm",
     "The plain dot product decides, lengths and signs included: rows are queries, columns keys.",
 )
 best_key_exercise.why(
-    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1)",
+    "axis=-1 | dim=-1 | axis=1",
+    "The keys are the last axis of the scores, with or without a batch: each row chooses one.",
+)
+best_key_exercise.why(
+    "argmax | scores.argmax(axis=-1) | np.argmax | torch.argmax | order[..., -1] | argmin | + 1",
+    "The best key has the largest score, and what is asked for is its place, counted from 0.",
+)
+best_key_exercise.why(
+    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | swapaxes",
     "Tokens and features of K change places; a batch axis stays in front.",
 )
 best_key_exercise.why(
-    "dtype=int | np.zeros(scores.shape[:-1], dtype=int)",
-    "A place is a whole number, with which one can look the key up.",
+    "dtype=int | keepdims=True", "One whole number for each query, with which its key is looked up."
 )
 
 
@@ -386,9 +381,8 @@ squared_distances_exercise.answer("""
 """)
 squared_distances_exercise.answer("""
     def squared_distances(Q, K):
-        queries = np.einsum("...qd,...qd->...q", Q, Q)[..., :, None]
-        keys = np.einsum("...kd,...kd->...k", K, K)[..., None, :]
-        return queries - 2 * np.einsum("...qd,...kd->...qk", Q, K) + keys
+        products = attention_scores(Q, K)
+        return (Q * Q).sum(-1)[..., :, None] - 2 * products + (K * K).sum(-1)[..., None, :]
 """)
 squared_distances_exercise.answer("""
     import torch
@@ -399,31 +393,30 @@ squared_distances_exercise.answer("""
         return queries - 2 * torch.matmul(Q, K.transpose(-2, -1)) + keys
 """)
 squared_distances_exercise.why(
-    "2 | 2 * attention_scores(Q, K) | 2 * Q @ np.swapaxes(K, -1, -2) | attention_scores(Q, K)"
-    " | 2 * (q * k).sum(-1) | (q * k).sum(-1) | queries - 2 * attention_scores(Q, K)"
-    " | 2 * torch.matmul(Q, K.transpose(-2, -1))",
-    "The product of the sum with itself holds q·k twice, with a minus: alike vectors are near.",
+    "2 * attention_scores(Q, K) | 2 * Q @ np.swapaxes(K, -1, -2) | 2 * products"
+    " | - 2 | 2 * (q * k).sum(-1) | 2 * torch.matmul(Q, K.transpose(-2, -1))",
+    "The square holds q·k twice, with a minus: the more alike two vectors, the nearer they are.",
 )
 squared_distances_exercise.why(
-    "(Q * Q).sum(axis=-1)[..., :, None] | np.sum(Q**2, axis=-1, keepdims=True)"
-    " | (Q**2).sum(dim=-1).unsqueeze(-1) | queries | (q * q).sum(-1) | keepdims=True",
+    "queries | (Q * Q).sum(-1)[..., :, None] | (q * q).sum(-1) | (Q**2).sum(dim=-1).unsqueeze(-1)"
+    " | np.sum(Q**2, axis=-1, keepdims=True)",
     "Queries are the rows of the table: q·q stands as a column, one number beside each row.",
 )
 squared_distances_exercise.why(
-    "(K * K).sum(axis=-1)[..., None, :] | keys | (K**2).sum(dim=-1).unsqueeze(-2)"
-    " | np.swapaxes(np.sum(K**2, axis=-1, keepdims=True), -1, -2) | (k * k).sum(-1) | + keys",
+    "keys | (K * K).sum(-1)[..., None, :] | (k * k).sum(-1) | (K**2).sum(dim=-1).unsqueeze(-2)"
+    " | np.swapaxes(np.sum(K**2, axis=-1, keepdims=True), -1, -2)",
     "Keys are the columns of the table: k·k lies as a row, one number above each column.",
 )
 squared_distances_exercise.why(
-    "Q * Q | K * K | Q**2 | K**2",
+    "Q * Q | K * K | Q**2 | np.sqrt | np.linalg.norm(Q)",
     "A vector's dot product with itself is its squared length: each feature times itself, no root.",
 )
 squared_distances_exercise.why(
-    "axis=-1 | dim=-1 | (Q * Q).sum(axis=-1) | (K * K).sum(axis=-1)",
+    "axis=-1 | dim=-1",
     "Each vector has its own squared length: the sum runs over its features, the last axis.",
 )
 squared_distances_exercise.why(
-    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1)",
+    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | swapaxes",
     "Tokens and features of K change places, so that each query meets each key; a batch stays.",
 )
 
@@ -439,6 +432,28 @@ def no_axis_added(Q, K):
     """The squared lengths have one axis less than the table, so they line up with the wrong axis.
     Those of the queries must stand as a column, those of the keys lie as a row."""
     return (Q * Q).sum(-1) - 2 * Q @ turned(K) + (K * K).sum(-1)
+
+
+@squared_distances_exercise.mistake
+def no_axis_added_to_the_keys(Q, K):
+    """The k·k have one axis less than the table, so with a batch they line up with the wrong axis.
+    They must lie as a row, one number above each column, in every sentence."""
+    return (Q * Q).sum(-1)[..., :, None] - 2 * Q @ turned(K) + (K * K).sum(-1)
+
+
+@squared_distances_exercise.mistake
+def single_sentences_only(Q, K):
+    """It works for a single sentence and fails for a batch: the new axes are counted from the
+    front. Count from the end: the last axis of q·q is new, and the last but one of k·k."""
+    queries, keys = (Q * Q).sum(-1)[:, None], (K * K).sum(-1)[None, :]
+    return queries - 2 * Q @ turned(K) + keys
+
+
+@squared_distances_exercise.mistake
+def features_not_squared(Q, K):
+    """The features are summed as they are. A vector's dot product with itself multiplies each
+    feature by itself, so its sum is the squared length, never below zero."""
+    return Q.sum(-1)[..., :, None] - 2 * Q @ turned(K) + K.sum(-1)[..., None, :]
 
 
 @squared_distances_exercise.mistake
