@@ -40,17 +40,14 @@ scale_scores.answer("""
         return S / root
 """)
 scale_scores.answer("""
-    def scale_scores(S, d_k):
-        return S / d_k ** (1 / 2)
-""")
-scale_scores.answer("""
     import torch
 
     def scale_scores(S, d_k):
-        return S / torch.sqrt(torch.tensor(d_k))
+        root = torch.sqrt(torch.tensor(d_k))
+        return S / root
 """)
 scale_scores.why(
-    "d_k**-0.5 | np.sqrt(d_k) | math.sqrt(d_k) | d_k**0.5 | d_k ** (1 / 2)",
+    "d_k**-0.5 | np.sqrt(d_k) | math.sqrt(d_k) | d_k**0.5",
     "A sum of d_k products spreads like √d_k, not like d_k: taking out that root brings every "
     "score to a spread of 1.",
 )
@@ -68,7 +65,9 @@ scale_scores.why(
     "The width d_k of a key sets the spread of a score; how many tokens there are does not count.",
 )
 scale_scores.why(
-    "S", "Scaling changes the size of scores only: no root, no rounding, no softmax of them."
+    "S",
+    "Only the size of the scores changes: the root is that of d_k alone, and they keep sign and "
+    "decimals.",
 )
 scale_scores.probe("three scores, d_k = 4", np.array([8.0, -4.0, 2.0]), 4)
 scale_scores.probe("two rows, d_k = 9", np.array([[3.0, -6.0], [4.5, 1.5]]), 9)
@@ -127,6 +126,13 @@ def root_of_the_scores_too(S, d_k):
     """The root covers the scores as well: negative scores give nan, and large ones shrink more than
     small ones. Take the root of d_k only, and keep the scores as they are."""
     return np.sqrt(S / d_k)
+
+
+@scale_scores.mistake
+def already_weights(S, d_k):
+    """A softmax was applied: each row sums to one. Scaling only brings the scores to a common size,
+    signs and all; to weights they turn afterwards (notebook 05)."""
+    return reference.softmax(S / math.sqrt(d_k))
 
 
 # ---------------------------------------------------------------- scale_queries

@@ -69,12 +69,6 @@ softmax.answer("""
         e = torch.exp(x - x.max(dim=axis, keepdim=True).values)
         return e / e.sum(dim=axis, keepdim=True)
 """)
-softmax.answer("""
-    import torch
-
-    def softmax(x, axis=-1):
-        return torch.softmax(x.double(), dim=axis)
-""")
 softmax.why(
     "x - x.max(axis=axis, keepdims=True) | x - np.max(x, axis=axis, keepdims=True) | "
     "x.max(axis=axis, keepdims=True) | np.max(x, axis=axis, keepdims=True) | "
@@ -96,9 +90,9 @@ softmax.why(
     "the line: so the row sums to 1.",
 )
 softmax.why(
-    "axis=axis | dim=axis | axis",
-    "Along which axis the weights sum to 1 is the caller's choice, for the maximum and the sum "
-    "alike.",
+    "axis=axis | dim=axis",
+    "Maximum and sum run along the same axis, the one the caller chose: along it the weights sum "
+    "to 1.",
 )
 softmax.why(
     "keepdims=True | keepdim=True",
@@ -321,9 +315,9 @@ log_softmax_exercise.why(
     "All exponentials of a row are summed, not averaged: each row has its own sum.",
 )
 log_softmax_exercise.why(
-    "axis=axis | dim=axis | axis",
-    "Along which axis the weights sum to 1 is the caller's choice, for the maximum and the sum "
-    "alike.",
+    "axis=axis | dim=axis",
+    "Maximum and sum run along the same axis, the one the caller chose: along it the weights sum "
+    "to 1.",
 )
 log_softmax_exercise.why(
     "keepdims=True | keepdim=True",
@@ -475,8 +469,7 @@ attention.answer("""
 for exercise in (attention_weights, attention):
     exercise.why(
         "np.sqrt(K.shape[-1]) | np.sqrt(d_k) | K.size(-1) ** 0.5 | math.sqrt(K.shape[-1]) | "
-        "scale_scores(scores, K.shape[-1]) | S / np.sqrt(K.shape[-1]) | "
-        "scale_scores(attention_scores(Q, K), K.shape[-1])",
+        "scale_scores(scores, K.shape[-1]) | S / np.sqrt(K.shape[-1])",
         "A score sums d_k products and spreads like √d_k: scores are scaled once by that root, "
         "before the softmax.",
     )
@@ -501,7 +494,8 @@ for exercise in (attention_weights, attention):
         "softmax(S, axis=-1) | softmax(scaled) | torch.softmax(scores, dim=-1) | softmax(scores) | "
         "softmax(Q @ np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1]), axis=-1) | "
         "attention_weights(Q, K)",
-        "One softmax turns scores of any sign into weights: positive, and 1 in sum for each query.",
+        "One softmax, of the scores and not of the result, makes weights: positive, and 1 in sum "
+        "for each query.",
     )
 attention_weights.why(
     "np.exp(S - S.max(axis=-1, keepdims=True)) | S.max(axis=-1, keepdims=True)",

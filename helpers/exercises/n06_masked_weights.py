@@ -40,8 +40,8 @@ masked_softmax.answer("""
 """)
 masked_softmax.answer("""
     def masked_softmax(S, mask):
-        scores = np.where(mask, S, -np.inf)
-        e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        low = S + np.where(mask, 0.0, -1e9)
+        e = np.exp(low - low.max(axis=-1, keepdims=True))
         return e / e.sum(axis=-1, keepdims=True)
 """)
 masked_softmax.answer("""
@@ -75,7 +75,7 @@ masked_softmax.probe(
     np.stack([rows("1000", "1101", "0111"), rows("0011", "0100", "1110")]),
 )
 masked_softmax.probe(
-    "a mask of shape (3, 1, 4)",
+    "a mask (3, 1, 4)",
     2 * numbers(3, 3, 4),
     rows("1100", "0111", "1010")[:, None],
 )
@@ -122,15 +122,15 @@ safe_masked_softmax.answer("""
 """)
 safe_masked_softmax.answer("""
     def safe_masked_softmax(S, mask):
-        empty = ~mask.any(axis=-1, keepdims=True)
+        empty = ~np.broadcast_to(mask, S.shape).any(axis=-1, keepdims=True)
         weights = softmax(np.where(mask | empty, S, -np.inf))
         return np.where(empty, 0, weights)
 """)
 safe_masked_softmax.answer("""
     def safe_masked_softmax(S, mask):
-        scores = np.where(mask, S, -1e30)
-        weights = softmax(scores)
-        return weights * mask
+        S = np.where(mask, S, -1e9)
+        e = np.exp(S - S.max(axis=-1, keepdims=True)) * mask
+        return e / (e.sum(axis=-1, keepdims=True) + 1e-9)
 """)
 safe_masked_softmax.answer("""
     def safe_masked_softmax(S, mask):
@@ -170,7 +170,7 @@ safe_masked_softmax.probe(
     "one causal mask for a batch", 2 * numbers(2, 4, 4), np.tri(4, dtype=bool)
 )
 safe_masked_softmax.probe(
-    "a mask of shape (3, 1, 4)",
+    "a mask (3, 1, 4)",
     2 * numbers(3, 3, 4),
     rows("1100", "0000", "1010")[:, None],
 )
@@ -294,19 +294,22 @@ for exercise in (masked_softmax, safe_masked_softmax, padded_weights):
         "somewhat lower one still counts.",
     )
     exercise.why(
-        "np.where(mask, S, -np.inf) | np.where(mask, S, -1e30) | S.masked_fill(~mask, -torch.inf)"
+        "mask | ~mask | is_real | ~is_real.unsqueeze(1)",
+        'Rows of a mask are queries, columns keys, and True means "may attend": what is hidden is '
+        "where it is False.",
+    )
+    exercise.why(
+        "axis=-1 | dim=-1",
+        "Keys are the last axis: each query, a row, shares out its weight over its own keys, empty "
+        "or not.",
+    )
+for exercise in (masked_softmax, padded_weights):
+    exercise.why(
+        "np.where(mask, S, -np.inf) | S.masked_fill(~mask, -torch.inf)"
         " | np.where(is_real[:, None, :], S, -np.inf) | masked_softmax(S, is_real[:, None, :]) | "
         "softmax(scores) | softmax(scores, axis=-1) | torch.softmax(scores, dim=-1)",
         "Hidden scores are replaced in a new array before the softmax, so that the allowed keys "
         "share out exactly 1.",
-    )
-    exercise.why(
-        "mask | ~mask | is_real | ~is_real.unsqueeze(1)",
-        'True means "may attend": what is hidden is where the mask is False.',
-    )
-    exercise.why(
-        "axis=-1 | dim=-1",
-        "Each query shares out its weight over the keys, the last axis, so rows sum to 1.",
     )
 for exercise in (masked_softmax, safe_masked_softmax):
     exercise.why(
@@ -322,29 +325,35 @@ for exercise in (masked_softmax, safe_masked_softmax):
         "weights / weights.sum(axis=-1, keepdims=True) | e / e.sum(axis=-1, keepdims=True)",
         "What is left in a row after masking is divided by its own sum: so the row sums to 1.",
     )
-    exercise.why(
-        "np.broadcast_to(mask, S.shape)",
-        "One mask may serve a whole batch: as an index it must first be spread to the shape of S.",
-    )
 masked_softmax.why("S.copy()", "The caller still needs its scores: write the −∞ into a copy.")
+masked_softmax.why(
+    "np.broadcast_to(mask, S.shape)",
+    "One mask may serve a whole batch: as an index it must first be spread to the shape of S.",
+)
 safe_masked_softmax.why(
     "np.where(total == 0, 1, total) | torch.nan_to_num(weights) | np.where(empty, 0, weights) | "
-    "weights * mask | total == 0",
+    "total == 0",
     "The sum of an empty row is 0, and 0 / 0 is NaN: only such a row is divided by 1 and stays "
     "zero.",
 )
 safe_masked_softmax.why(
-    "mask.any(axis=-1, keepdims=True) | ~mask.any(axis=-1, keepdims=True) | mask[i].any() | empty",
-    "A row is empty when none of its own keys is allowed: each query is tested by itself.",
+    "1e-9 | e.sum(axis=-1, keepdims=True) + 1e-9",
+    "What is added to the sum saves an empty row, but takes from all others: it must be too tiny "
+    "to see.",
+)
+safe_masked_softmax.why(
+    "mask.any(axis=-1, keepdims=True) | mask[i].any() | empty | "
+    "~np.broadcast_to(mask, S.shape).any(axis=-1, keepdims=True)",
+    "A row is empty when none of its own keys is allowed: each query of each sentence is tested by "
+    "itself.",
 )
 
 # ---------------------------------------------------------------- mistakes with any mask
 
 
 def with_any_mask(function: Callable) -> Callable:
-    """Add a mistake (S, mask) to the three exercises."""
+    """Add a mistake (S, mask) to the exercises on weights under a mask."""
     masked_softmax.mistake(function)
-    safe_masked_softmax.mistake(function)
     padded_weights.mistake(wraps(function)(lambda S, real: function(S, real[:, None, :])))
     return function
 
@@ -354,6 +363,7 @@ def softmax_of(S: np.ndarray, mask: np.ndarray, hidden: float = -np.inf) -> np.n
     return reference.softmax(np.where(mask, S, hidden))
 
 
+@safe_masked_softmax.mistake
 @with_any_mask
 def zeroed_after_softmax(S, mask):
     """The hidden weights are set to 0 after the softmax: the rows no longer sum to 1. Mask before
@@ -368,6 +378,7 @@ def hidden_score_is_zero(S, mask):
     return softmax_of(S, mask, 0.0)
 
 
+@safe_masked_softmax.mistake
 @with_any_mask
 def written_into_the_scores(S, mask):
     """The hidden scores are overwritten in the S that was passed in: the caller's scores are
@@ -487,6 +498,15 @@ def empty_row_sees_itself(S, mask):
 
 
 @safe_masked_softmax.mistake
+def empty_row_sees_first_key(S, mask):
+    """A query without any allowed key gives all its weight to the first key, which was opened to
+    avoid NaN. Nothing allowed means nothing read: its row must be all zeros."""
+    empty = ~np.broadcast_to(mask, S.shape).any(axis=-1, keepdims=True)
+    first = np.arange(S.shape[-1]) == 0
+    return np.where(empty, first, reference.safe_masked_softmax(S, mask))
+
+
+@safe_masked_softmax.mistake
 def one_added_to_the_sum(S, mask):
     """1 is added to the sum below the fraction bar (softmax plus one): empty rows are zeros, but
     all other rows sum to less than 1. Treat only the empty row separately."""
@@ -528,10 +548,10 @@ def queries_in_the_mask(S, is_real):
 
 
 @padded_weights.mistake
-def queries_alone_in_the_safe_mask(S, is_real):
-    """The mask hides padded queries (rows) instead of padded keys (columns), and with fewer queries
-    than keys it does not fit. The new axis, for the queries, goes in the middle: (B, 1, Tk)."""
-    return reference.safe_masked_softmax(S, is_real[:, :, None])
+def queries_and_keys(S, is_real):
+    """Padded queries are masked as well as padded keys: their rows have no key left and become
+    NaN. Mask only the keys, the columns: what a padded query reads, nobody uses."""
+    return softmax_of(S, is_real[:, None, :] & is_real[:, :, None])
 
 
 @padded_weights.mistake

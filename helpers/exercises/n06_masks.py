@@ -56,7 +56,8 @@ causal_mask.why(
 )
 causal_mask.why(
     "j <= i | range(i + 1) | i + 1",
-    "A word may always read itself: key j is allowed from 0 up to i, the diagonal included.",
+    "Query i reads all keys before it and itself: key j is allowed from 0 up to i, the diagonal "
+    "included.",
 )
 causal_mask.why(
     "k=1 | diagonal=1",
