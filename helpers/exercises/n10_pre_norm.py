@@ -7,7 +7,16 @@ import numpy as np
 from helpers import blocks as reference
 from helpers.exercises.exercise import Exercise, drawn, numbers
 from helpers.exercises.n10_norms import (
-    BETA, FLAT, GAMMA, ONES, OUT, WORD, ZEROS, plain, why_norm, words,
+    BETA,
+    FLAT,
+    GAMMA,
+    ONES,
+    OUT,
+    WORD,
+    ZEROS,
+    plain,
+    why_norm,
+    words,
 )  # fmt: skip
 
 # ---------------------------------------------------------------- pre_norm
