@@ -115,7 +115,7 @@ small = {"W1": W1, "b1": b1, "W2": W2, "b2": b2}
 feed_forward.probe("one word, without biases", np.array([[2.0, 1.0]]), W1, 0 * b1, W2, 0 * b2)
 feed_forward.probe("one word and three neurons", np.array([[2.0, 1.0]]), **small)
 feed_forward.probe("two words", np.array([[2.0, 1.0], [-1.0, 3.0]]), **small)
-feed_forward.probe("neurons that wake strongly", np.array([[20.0, -9.0], [-1.0, 8.0]]), **small)
+feed_forward.probe("neurons that wake strongly", np.array([[2e3, -9e2], [-10.0, 80.0]]), **small)
 feed_forward.probe("neurons that all sleep", np.array([[-9.0, 0.0]]), W1, b1 - 30, W2, b2)
 feed_forward.probe("neurons that are half awake", np.array([[0.1, 0.0]]), W1, b1 / 9, W2, b2)
 feed_forward.probe("a batch of two sentences", numbers(2, 3, 4), **network(4, 7))

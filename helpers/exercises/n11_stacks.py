@@ -81,7 +81,7 @@ stack.why(
 )
 stack.why(
     "range(n) | n",
-    "There are n layers in all, and all are copies: the original is not one of them.",
+    "A stack of n has n layers in all, neither one more nor one fewer.",
 )
 stack.why(
     "nn.ModuleList([copy.deepcopy(layer) for _ in range(n)]) | nn.ModuleList",

@@ -245,13 +245,13 @@ next_token_probs.probe("a top-p the first token reaches", menu, top_p=0.3)
 next_token_probs.probe("a top-p below two single tokens", menu, top_p=0.2)
 next_token_probs.probe("top-k 1", menu + 2, top_k=1)
 next_token_probs.probe("top-k of the whole vocabulary", menu, top_k=5)
-next_token_probs.probe("top-k 3, then top-p 0.7", menu, top_k=3, top_p=0.7)
+next_token_probs.probe("top-k 3, then top-p 0.8", menu, top_k=3, top_p=0.8)
 next_token_probs.probe("top-k 2, then top-p 0.85", menu, top_k=2, top_p=0.85)
 next_token_probs.probe("temperature 3, then top-p 0.6", menu, temperature=3.0, top_p=0.6)
 next_token_probs.probe("all three at once", 2 * numbers(30), temperature=1.5, top_k=9, top_p=0.85)
 next_token_probs.probe("a top-p of 1", np.zeros(4), top_p=1.0)
 next_token_probs.probe("logits that differ by 1,000", np.array([-1000.0, 1000.0, 0.0, 999.0]))
-next_token_probs.probe("logits below 0, top-k 2", np.array([-5.0, -3.0, -4.0, -9.0]), 0.7, top_k=2)
+next_token_probs.probe("logits near -1,000, top-k 2", menu - 1000, 0.7, top_k=2)
 
 
 def rescaled(probs: np.ndarray) -> np.ndarray:

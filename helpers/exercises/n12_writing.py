@@ -176,6 +176,7 @@ decode_probe(
     "three words, then the end", Step("1 → 3 → 2 → 5", 6, chain(1, 3, 2, 5, 0, 1)), 1, 5, 8
 )
 decode_probe("words that depend on all before", of_all, 4, 10, 20)
+decode_probe("an answer of thirty words", Step("by all before", 11, by_history(11, 30)), 3, 10, 35)
 decode_probe("a limit before the end", Step("by all before", 11, endless), 7, 10, 4)
 decode_probe("the end at once", Step("7 at once", 8, by_number(7, 3, 1)), 0, 7, 5)
 decode_probe("the end as last word allowed", Step("5, 2, 8", 9, by_number(5, 2, 8, 1)), 3, 8, 3)
