@@ -13,12 +13,14 @@ import numpy as np
 
 from helpers.checks import influence
 from helpers.checks.compare import Opaque, Raised, TimedOut, difference, same
+from helpers.checks.repair import Repair, repair_of
 from helpers.checks.sandbox import Observation, observe, observe_apart, observe_probe, undisturbed
 from helpers.exercises import find
 from helpers.exercises.exercise import Exercise, Mistake, Probe, Untested
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words
+WORDS = 60  # of a message, before the fold
 LIKELY = 0.6  # the share of wrong probes that a guess must explain
 
 
@@ -37,8 +39,10 @@ class Verdict:
     """What a check found: status "right", "wrong" or "not attempted".
 
     `mistake` is the id of a known mistake or None, `message` says in words what is wrong or what
-    was verified, `evidence` shows it where the answer is wrong. `backend` was tried last: it is the
-    first on which a right answer is right.
+    was verified, `evidence` shows it where the answer is wrong. `backend` is the one it was
+    found with: the first on which a right answer is right. `repair` is one change that makes a
+    wrong answer right,
+    looked for where no known mistake explains it.
     """
 
     exercise: str
@@ -47,6 +51,7 @@ class Verdict:
     mistake: str | None = None
     evidence: Evidence | None = None
     backend: str | None = None
+    repair: Repair | None = None
 
 
 def grade(function: Any, exercise: str | None = None) -> Verdict:
@@ -61,14 +66,41 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
     if is_stub(function):
         return Verdict(known.name, NOT_ATTEMPTED, "Not attempted yet.")
     backends = backends_for(function, known)
-    left = iter(backends)
-    verdict = settle(known, (observe_apart(function, known, backend) for backend in left))
-    verdict = replace(verdict, backend=backends[-1 - len(list(left))])
+    verdict = settle(known, ((b, observe_apart(function, known, b)) for b in backends))
     if verdict.evidence and (text := wrong_header(function, known, verdict.evidence.obtained)):
         return replace(verdict, message=text, mistake=None)
     with contextlib.suppress(Exception):  # an addition: no verdict is lost for it
-        return with_influence(verdict, function, known) if verdict.evidence else verdict
+        return explained(verdict, function, known)
     return verdict
+
+
+def explained(verdict: Verdict, function: Any, known: Exercise) -> Verdict:
+    """Where no known mistake was found: the change that repairs it, else what it depends on."""
+    if verdict.mistake or not verdict.evidence:
+        return verdict
+    repair = repair_of(function, known, verdict.backend, expected_of(known.name))
+    if repair is None:
+        return with_influence(verdict, function, known)
+    seen = difference(verdict.evidence.expected, verdict.evidence.obtained, known.whole_numbers)
+    return replace(verdict, message=brief([*where(repair), seen]), repair=repair)
+
+
+def where(repair: Repair) -> list[str]:
+    """Where a mistake is and why, without the code that mends it."""
+    if repair.also:
+        return ["Two things are to be changed.", *where(replace(repair, also=None)),
+                *where(repair.also)]  # fmt: skip
+    said = f"Line {repair.line}, {repair.place}"
+    return [f"{said}: {repair.why}" if repair.why else f"Look at {said[0].lower()}{said[1:]}."]
+
+
+def brief(sentences: Sequence[str], most: int = WORDS) -> str:
+    """As many of the sentences, in order, as make no more than `most` words; the first always."""
+    text = sentences[0]
+    for more in filter(None, sentences[1:]):
+        if len(f"{text} {more}".split()) <= most:
+            text = f"{text} {more}"
+    return text
 
 
 def wrong_header(function: Callable, known: Exercise, obtained: Any) -> str:
@@ -121,11 +153,11 @@ def backends_for(function: Callable, known: Exercise) -> list[str]:
     return sorted(known.backends, key=lambda b: b != "torch") if names & TENSOR else known.backends
 
 
-def settle(known: Exercise, runs: Iterable[list[Observation]]) -> Verdict:
+def settle(known: Exercise, runs: Iterable[tuple[str, list[Observation]]]) -> Verdict:
     """The verdict on what each backend saw: the first that is right, else the most telling."""
     verdicts = []
-    for seen in runs:
-        verdicts.append(judge(known, seen))
+    for backend, seen in runs:
+        verdicts.append(replace(judge(known, seen), backend=backend))
         if isinstance(seen[-1].value, TimedOut) or gives_the_same(known, seen):
             return verdicts[-1]
     return min(verdicts, key=_rank)
