@@ -224,6 +224,11 @@ def _is_computed(node: ast.expr) -> bool:
 MODULES = {"np", "torch", "math", "F", "nn", "np.linalg", "torch.nn", "torch.nn.functional"}
 
 
+def _own_name(node: ast.AST) -> str:
+    """The name of a variable or an attribute, "" for anything else."""
+    return getattr(node, "attr", None) or getattr(node, "id", None) or ""
+
+
 def _called(node: ast.AST) -> str:
     func = getattr(node, "func", None)
     return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
@@ -285,12 +290,12 @@ class Surgeon:
     def edits(self) -> Iterator[Edit]:
         """Every edit, each kind with the same edit at all places that look alike."""
         first = (
-            self.siblings, self.operators, self.keywords, self.everywhere, self.constants,
-            self.order, self.dropped, self.leaves, self.copies, self.overwritten, self.lines,
-            self.loops, self.wrapped,
+            self.siblings, self.operators, self.order, self.signs, self.keywords, self.everywhere,
+            self.constants, self.dropped, self.leaves, self.copies, self.overwritten, self.lines,
+            self.loops,
         )  # fmt: skip
-        then = (self.donated, self.operations, self.more_statements, self.exchanged,
-                self.many_places)  # fmt: skip
+        then = (self.donated, self.wrapped, self.operations, self.more_statements, self.calls,
+                self.exchanged, self.many_places)  # fmt: skip
         for kind in first:
             yield from kind()
         yield from in_turn([kind() for kind in then])
@@ -308,20 +313,33 @@ class Surgeon:
     # ------------------------------------------------------------ one token
 
     def siblings(self) -> Iterator[Edit]:
-        """Another function of the same family, or one that a donor calls."""
+        """Another function of the same family."""
+        for place in self.values:
+            own = _own_name(place.node)
+            yield from self._called(place, {n for f in SIBLINGS if own in f for n in f} - {own})
+
+    def calls(self) -> Iterator[Edit]:
+        """Another function, one that a donor calls."""
+        for place in self.values:
+            if isinstance(place.parent, ast.Call) and place.name == "func":
+                yield from self._called(place, self.donors.calls - {_own_name(place.node)})
+
+    def _called(self, place: Place, others: set[str]) -> Iterator[Edit]:
+        node = place.node
+        for other in sorted(others, key=lambda n: (n not in self.donors.calls, n)):
+            if isinstance(node, ast.Attribute):
+                yield from self.put("function", place, ast.Attribute(node.value, other, node.ctx))
+            elif isinstance(node, ast.Name) and (other in self.known or other in BUILTIN):
+                yield from self.put("function", place, ast.Name(other, ast.Load()))
+
+    def signs(self) -> Iterator[Edit]:
+        """A condition the other way round, a number with the other sign."""
         for place in self.values:
             node = place.node
-            name = getattr(node, "attr", None) or getattr(node, "id", None)
-            near = {other for family in SIBLINGS if name in family for other in family}
-            if isinstance(place.parent, ast.Call) and place.name == "func" and name:
-                near |= self.donors.calls
-            for other in sorted(near - {name}, key=lambda n: n not in self.donors.calls):
-                if isinstance(node, ast.Attribute):
-                    yield from self.put(
-                        "function", place, ast.Attribute(node.value, other, node.ctx)
-                    )
-                elif isinstance(node, ast.Name) and (other in self.known or other in BUILTIN):
-                    yield from self.put("function", place, ast.Name(other, ast.Load()))
+            if isinstance(node, ast.Compare | ast.Name | ast.Call | ast.BinOp | ast.Subscript):
+                if self._can_wrap(place):
+                    yield from self.put("sign", place, ast.UnaryOp(ast.Invert(), node),
+                                        ast.UnaryOp(ast.USub(), node))  # fmt: skip
 
     def operators(self) -> Iterator[Edit]:
         """Another operator, comparison or connective; a sign or a negation too much."""
@@ -539,9 +557,6 @@ class Surgeon:
             node = place.node
             if not self._can_wrap(place):
                 continue
-            if isinstance(node, ast.Compare | ast.Name | ast.Call | ast.UnaryOp | ast.BinOp):
-                yield from self.put("sign", place, ast.UnaryOp(ast.Invert(), node),
-                                    ast.UnaryOp(ast.USub(), node))  # fmt: skip
             if place.name == "func":
                 continue
             swapped = expression("HOLE.swapaxes(-1, -2)")

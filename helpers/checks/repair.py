@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from helpers.checks import sandbox
-from helpers.checks.compare import Raised, same
+from helpers.checks.compare import ATOL, RTOL, Raised, same
 from helpers.checks.edits import Donors, Edit, Surgeon, arguments, assigned, text
 from helpers.checks.sandbox import Observation, OutOfTime
 from helpers.checks.whys import Change, Repair, change_of
@@ -40,6 +40,7 @@ MORE = 0.3  # seconds to look for a better one after the first
 EACH = 0.05  # seconds a candidate may take on a probe, or three times what the answer takes
 FIRST = 0.2  # seconds that the answer itself may take
 NEAR, DEAR = 0.5, 0.03  # what likeness is worth, and what a changed word costs
+LIKELY = {"sign": 0.05, "copy": 0.05, "name": 0.02, "order": 0.02, "overwritten": 0.03}
 FAR = -1.0  # a change that leads so far away from all right answers is an accident
 SHOWN = 5  # candidates that are verified
 LONGEST = 6000  # letters of an answer
@@ -197,13 +198,13 @@ class Search:
         self.source = source_text(function)
         self.wrong: list[int] = []
         self.order: list[int] = []
-        self.limit = FIRST
+        self.limit, self.near = FIRST, 0.0
         self.tried: set[str] = set()
         self.donors = donors_of(known.name)
         self.likeness = Likeness(self.donors)
         self.began, self.deadline = time.process_time(), time.process_time() + SECONDS
         self.found = False
-        self.partial: list[tuple[int, float, Change, str]] = []
+        self.partial: list[tuple[float, float, Change, str]] = []
 
     def run(self, node: ast.FunctionDef, write: Callable[[Found], None]) -> None:
         """Look for one change; without any, for a second one after the best that mends a part."""
@@ -212,7 +213,7 @@ class Search:
         self.try_answer(node)
         self.look(node, None)
         self.partial.sort(key=lambda p: (-p[0], -p[1]))
-        for _, _, change, source in self.partial[:3] if not self.found else []:
+        for _, _, change, source in self.partial[:4] if not self.found else []:
             self.look(ast.parse(source).body[0], change)
 
     def try_answer(self, node: ast.FunctionDef) -> None:
@@ -221,7 +222,11 @@ class Search:
         for i in range(len(self.expected)):
             began, right = time.process_time(), False
             with contextlib.suppress(OutOfTime):
-                right = self.agrees(function, i)
+                seen = self.seen(function, i)
+                right = self.agrees(seen, i)
+                self.near = self.near or (
+                    0.0 if right else nearness(self.expected[i].value, seen.value)
+                )
                 longest = max(longest, time.process_time() - began)
             if not right:
                 self.wrong.append(i)
@@ -237,25 +242,31 @@ class Search:
             with edit, contextlib.suppress(OutOfTime, RecursionError, ValueError, TypeError):
                 if (code := compiled(node)) is None:
                     continue
-                passed = self.passed(code)
+                passed, near = self.passed(code)
                 if passed == len(self.order):
                     self.hit(edit, original, node, first)
-                elif first is None and passed >= 1:
-                    self.mends(edit, original, node, code)
+                elif first is None and near > self.near:
+                    self.mends(edit, original, node, near)
 
-    def passed(self, code: Any) -> int:
-        """How many probes in a row a candidate passes, the failing ones first."""
-        function = self.made(code)
+    def passed(self, code: CodeType) -> tuple[int, float]:
+        """How many probes in a row a candidate passes, the failing ones first, and how near to
+        right it is on the first of them."""
+        function, near = self.made(code), 0.0
         if function is None:
-            return 0
+            return 0, near
         for count, i in enumerate(self.order):
-            if not self.agrees(function, i):
-                return count
-        return len(self.order)
+            seen = self.seen(function, i)
+            if not self.agrees(seen, i):
+                return count, near or nearness(self.expected[i].value, seen.value) + 4 * count
+            near = 4.0
+        return len(self.order), near
 
-    def agrees(self, function: Callable, i: int) -> bool:
+    def seen(self, function: Callable, i: int) -> Observation:
+        """What a candidate does on a probe, within its time."""
         with limited(self.limit):
-            seen = sandbox.observe_probe(function, self.known, self.known.probes[i], self.backend)
+            return sandbox.observe_probe(function, self.known, self.known.probes[i], self.backend)
+
+    def agrees(self, seen: Observation, i: int) -> bool:
         wanted = self.expected[i]
         return seen.changed == wanted.changed and same(
             seen.value, wanted.value, self.known.whole_numbers
@@ -280,7 +291,7 @@ class Search:
         self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, first: Change | None
     ) -> None:
         """Report a change that passes, unless it is absurd."""
-        rank, source = self.rank(node), text(node)
+        rank, source = self.rank(node) + LIKELY.get(edit.kind, 0), text(node)
         if rank < FAR or source in self.tried or leaves_dead_code(node):
             return
         self.tried.add(source)
@@ -304,20 +315,31 @@ class Search:
         second = change_of(edit.kind, old, node, text(old))
         return second and replace(first, also=second)
 
-    def mends(
-        self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, code: CodeType
-    ) -> None:
-        """Keep a change after which more probes agree than before, and none less."""
+    def mends(self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, near: float) -> None:
+        """Keep a change that brings the result nearer to the right one."""
         source = text(node)
-        if source in self.tried or len(self.partial) > 40 or leaves_dead_code(node):
+        if source in self.tried or len(self.partial) > 200 or leaves_dead_code(node):
             return
         self.tried.add(source)
-        function = self.made(code)
-        right = [i for i in range(len(self.order)) if self.agrees(function, i)]
-        lost = [i for i in self.order if i not in self.wrong and i not in right]
-        if lost or (change := change_of(edit.kind, old, node, self.source)) is None:
-            return
-        self.partial.append((len(right), self.rank(node), change, source))
+        if (change := change_of(edit.kind, old, node, self.source)) is not None:
+            self.partial.append((near, self.rank(node), change, source))
+
+
+def nearness(wanted: Any, seen: Any) -> float:
+    """How far a result agrees: its type, its shape, its kind, the share of equal numbers."""
+    if type(wanted) is not type(seen):
+        return 1.0 - isinstance(seen, Raised)
+    if isinstance(wanted, np.ndarray):
+        if wanted.shape != seen.shape:
+            return 1.2 + 0.1 * (wanted.ndim == seen.ndim)
+        equal = np.isclose(wanted.astype(float), seen.astype(float), rtol=RTOL, atol=ATOL)
+        return 2.0 + 0.5 * (wanted.dtype.kind == seen.dtype.kind) + float(equal.mean())
+    if isinstance(wanted, dict | list):
+        keys = wanted if isinstance(wanted, dict) else range(len(wanted))
+        if len(wanted) != len(seen) or (isinstance(wanted, dict) and wanted.keys() != seen.keys()):
+            return 1.2
+        return 2.0 + sum(same(wanted[k], seen[k]) for k in keys) / (len(wanted) or 1)
+    return 1.5
 
 
 def leaves_dead_code(function: ast.FunctionDef) -> bool:
