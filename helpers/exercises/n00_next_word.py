@@ -368,10 +368,10 @@ def smoothing_on_seen_pairs(sentences, vocab, smoothing=0.0):
 
 
 @bigram_probs.mistake
-def lists_only(sentences, vocab, smoothing=0.0):
-    """A vocabulary that is a list works, but a dictionary of word → id does not: it has no
-    index(). Look the ids up in a dictionary in both cases, made from the list where one comes."""
-    return shares(count(pairs_in(sentences), {w: vocab.index(w) for w in vocab}, smoothing))
+def order_of_the_entries(sentences, vocab, smoothing=0.0):
+    """A vocabulary may also be a dictionary of word → id, and then its ids say which row belongs to
+    which word, not the order in which its entries happen to stand."""
+    return shares(count(pairs_in(sentences), list(vocab), smoothing))
 
 
 # ---------------------------------------------------------------- word_probs
