@@ -294,16 +294,17 @@ log_softmax_exercise.why(
     "The largest of its own row is subtracted before exp, so that the sum is neither inf nor 0.",
 )
 log_softmax_exercise.why(
+    "s - np.log(total) | x - log_sum | s - np.log(np.exp(s).sum()) | "
+    "shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))",
+    "The log of a quotient is a difference, log a − log b; above the line log and exp cancel, so "
+    "nothing becomes 0.",
+)
+log_softmax_exercise.why(
     "np.log(total) | np.log(np.exp(s).sum(axis=axis, keepdims=True)) | np.log(np.exp(s).sum()) | "
     "np.log(np.exp(shifted).sum(axis=axis, keepdims=True)) | "
     "np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True))",
-    "The log of a quotient is a difference, a − log b: the sum below the line needs its natural "
-    "logarithm.",
-)
-log_softmax_exercise.why(
-    "s - np.log(total) | s | x - log_sum | s - np.log(np.exp(s).sum()) | "
-    "shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))",
-    "Above the line log and exp cancel: no exp there, so that no weight becomes 0 before its log.",
+    "The sum of the exponentials stands below the line: its natural logarithm is subtracted, not "
+    "the sum itself.",
 )
 log_softmax_exercise.why(
     "m + np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) | m",
