@@ -246,7 +246,7 @@ padded_weights.answer("""
 """)
 padded_weights.why(
     "is_real[:, None, :] | real[None, :] | is_real.unsqueeze(1) | scores[:, ~is_real[b]]",
-    "Padding is hidden as a key, for all queries of its sentence: the axis of the queries goes in "
+    "Only keys are hidden, for all queries alike, padded or not: the axis of the queries goes in "
     "the middle, (B, 1, Tk).",
 )
 padded_weights.why(
@@ -289,7 +289,7 @@ padded_weights.probe("a large padded score", np.array([[[1.0, 2, 600]]]), rows("
 
 for exercise in (masked_softmax, safe_masked_softmax, padded_weights):
     exercise.why(
-        "-np.inf | -torch.inf | -1e30",
+        "-np.inf | -torch.inf | -1e30 | -1000000000.0",
         "A hidden key must get exactly 0, and only exp(−∞) is 0: a score of 0 counts 1, and a "
         "somewhat lower one still counts.",
     )
@@ -337,7 +337,7 @@ safe_masked_softmax.why(
     "zero.",
 )
 safe_masked_softmax.why(
-    "1e-9 | e.sum(axis=-1, keepdims=True) + 1e-9",
+    "1e-09 | e.sum(axis=-1, keepdims=True) + 1e-09",
     "What is added to the sum saves an empty row, but takes from all others: it must be too tiny "
     "to see.",
 )
