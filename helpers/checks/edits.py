@@ -164,8 +164,10 @@ class Donors:
             for place in places(function):
                 if is_value(place) and not isinstance(place.parent, ast.arguments | ast.Expr):
                     found.setdefault(text(place.node), place.node)
-            for name, value in inlined(function).items():
-                found.setdefault(name, value)
+            for value in inlined(function).values():
+                for node in (n for n in ast.walk(value) if isinstance(n, ast.expr)):
+                    if is_value(Place(ast.Expr(node), "value")):
+                        found.setdefault(text(node), node)
         return found
 
     @cached_property
@@ -382,7 +384,7 @@ class Surgeon:
             return [c for c in lent if c is not value and not isinstance(c, str)]
         near = [0, 1, -1, value + 1, value - 1, -value, 2, -2, 3]
         near += [c for c in lent if isinstance(c, int | float) and not isinstance(c, bool)]
-        near += [0.0, 1.0, -0.5, 0.5] if isinstance(value, float) else []
+        near += [0.0, 1.0, -0.5, 0.5]
         return [c for c in dict.fromkeys(near) if c != value]
 
     def leaves(self) -> Iterator[Edit]:
@@ -412,7 +414,9 @@ class Surgeon:
             for i, own in enumerate(node.keywords):
                 rest = node.keywords[:i] + node.keywords[i + 1 :]
                 for value in self._values_of(own):
-                    new = ast.Call(node.func, node.args, [*rest, ast.keyword(own.arg, value)])
+                    changed = [*node.keywords[:i], ast.keyword(own.arg, value)]
+                    changed += node.keywords[i + 1 :]
+                    new = ast.Call(node.func, node.args, changed)
                     yield from self.put("argument", place, new)
                 yield from self.put("argument", place, ast.Call(node.func, node.args, rest))
             given = {k.arg for k in node.keywords}
@@ -421,9 +425,12 @@ class Surgeon:
                     more = ast.Call(node.func, node.args, [*node.keywords, new])
                     yield from self.put("argument", place, more)
             if node.args:
-                yield from self.put(
-                    "argument", place, ast.Call(node.func, node.args[:-1], node.keywords)
-                )
+                fewer = ast.Call(node.func, node.args[:-1], node.keywords)
+                yield from self.put("argument", place, fewer)
+            used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            for name in (n for n in self.names if n not in used):
+                more = [*node.args, ast.Name(name, ast.Load())]
+                yield from self.put("argument", place, ast.Call(node.func, more, node.keywords))
 
     def everywhere(self) -> Iterator[Edit]:
         """The same keyword in every call that has it, or is of the same kind and lacks it."""

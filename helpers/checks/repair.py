@@ -22,7 +22,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,8 @@ SECONDS = 2.0  # of the processor, for the whole search
 MORE = 0.3  # seconds to look for a better one after the first
 EACH = 0.05  # seconds a candidate may take on a probe, or three times what the answer takes
 FIRST = 0.2  # seconds that the answer itself may take
-FAR = -0.6  # a change that leads so far away from all right answers is an accident
+NEAR, DEAR = 0.5, 0.03  # what likeness is worth, and what a changed word costs
+FAR = -1.0  # a change that leads so far away from all right answers is an accident
 SHOWN = 5  # candidates that are verified
 LONGEST = 6000  # letters of an answer
 
@@ -150,6 +151,11 @@ def tokens(tree: ast.AST, own: frozenset[str] = frozenset()) -> Counter:
     return Counter(words) + Counter(itertools.pairwise(words))
 
 
+def words_of(found: Counter) -> int:
+    """How many words, without the pairs of neighbours."""
+    return sum(count for word, count in found.items() if isinstance(word, str))
+
+
 class Likeness:
     """How near a function is to the nearest right answer, from 0 to 1."""
 
@@ -192,20 +198,21 @@ class Search:
         self.wrong: list[int] = []
         self.order: list[int] = []
         self.limit = FIRST
+        self.tried: set[str] = set()
         self.donors = donors_of(known.name)
         self.likeness = Likeness(self.donors)
         self.began, self.deadline = time.process_time(), time.process_time() + SECONDS
-        self.hits: list[Found] = []
+        self.found = False
         self.partial: list[tuple[int, float, Change, str]] = []
 
     def run(self, node: ast.FunctionDef, write: Callable[[Found], None]) -> None:
         """Look for one change; without any, for a second one after the best that mends a part."""
-        self.write = write
+        self.write, self.node = write, copy.deepcopy(node)
+        self.start, self.before = self.likeness(node)
         self.try_answer(node)
         self.look(node, None)
-        tried = sorted(self.partial, key=lambda p: (-p[0], -p[1]))[:3]
-        for _, _, change, source in tried if not self.hits else []:
-            self.source = source
+        self.partial.sort(key=lambda p: (-p[0], -p[1]))
+        for _, _, change, source in self.partial[:3] if not self.found else []:
             self.look(ast.parse(source).body[0], change)
 
     def try_answer(self, node: ast.FunctionDef) -> None:
@@ -222,22 +229,19 @@ class Search:
         self.limit = max(EACH, 3 * longest)
 
     def look(self, node: ast.FunctionDef, first: Change | None) -> None:
-        start, before = self.likeness(node)
-        surgeon = Surgeon(node, self.donors, set(self.scope))
+        """Try every edit of a function: of the answer itself, or of one that is mended in part."""
         original = copy.deepcopy(node)
-        seen: set[str] = set()
-        for edit in surgeon.edits():
+        for edit in Surgeon(node, self.donors, set(self.scope)).edits():
             if time.process_time() > self.deadline:
                 return
             with edit, contextlib.suppress(OutOfTime, RecursionError, ValueError, TypeError):
-                code = compiled(node)
-                if code is None:
+                if (code := compiled(node)) is None:
                     continue
                 passed = self.passed(code)
                 if passed == len(self.order):
-                    self.hit(edit, original, node, start, before, first)
+                    self.hit(edit, original, node, first)
                 elif first is None and passed >= 1:
-                    self.mends(edit, original, node, start, before, code, seen)
+                    self.mends(edit, original, node, code)
 
     def passed(self, code: Any) -> int:
         """How many probes in a row a candidate passes, the failing ones first."""
@@ -265,40 +269,63 @@ class Search:
             return scope[self.name]
         return None
 
-    def rank(self, node: ast.FunctionDef, start: float, before: Counter) -> float:
+    def rank(self, node: ast.FunctionDef) -> float:
+        """How much nearer to a right answer, for how few words that come, go or are more."""
         after, own = self.likeness(node)
-        changed = ((own - before) + (before - own)).total()
-        longer = max(0, own.total() - before.total())
-        return after - start - 0.01 * (changed + longer)
+        changed = words_of((own - self.before) + (self.before - own))
+        longer = max(0, words_of(own) - words_of(self.before))
+        return NEAR * (after - self.start) - DEAR * (changed + longer)
 
-    def hit(self, edit: Edit, original: ast.FunctionDef, node: ast.FunctionDef, start: float,
-            before: Counter, first: Change | None) -> None:  # fmt: skip
-        rank = self.rank(node, start, before)
-        if rank < FAR:
+    def hit(
+        self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, first: Change | None
+    ) -> None:
+        """Report a change that passes, unless it is absurd."""
+        rank, source = self.rank(node), text(node)
+        if rank < FAR or source in self.tried or leaves_dead_code(node):
             return
-        change = change_of(edit.kind, original, node, self.source)
+        self.tried.add(source)
+        change = self.change(edit, old, node, first)
         if change is None:
             return
-        if first is not None:
-            change = replace(first, also=change)
-        if not self.hits:
+        if not self.found:
             self.deadline = min(self.deadline, time.process_time() + MORE)
-        self.hits.append(Found(rank, change, text(node)))
-        self.write(self.hits[-1])
+        self.found = True
+        self.write(Found(rank, change, source))
 
-    def mends(self, edit: Edit, original: ast.FunctionDef, node: ast.FunctionDef, start: float,
-              before: Counter, code: Any, seen: set[str]) -> None:  # fmt: skip
+    def change(
+        self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, first: Change | None
+    ) -> Change | None:
+        """What was changed; two changes of one line are one."""
+        if first is None:
+            return change_of(edit.kind, old, node, self.source)
+        whole = change_of(edit.kind, self.node, node, self.source)
+        if whole is None or "\n" not in whole.before + whole.after:
+            return whole
+        second = change_of(edit.kind, old, node, text(old))
+        return second and replace(first, also=second)
+
+    def mends(
+        self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, code: CodeType
+    ) -> None:
         """Keep a change after which more probes agree than before, and none less."""
         source = text(node)
-        if source in seen or len(self.partial) > 40:
+        if source in self.tried or len(self.partial) > 40 or leaves_dead_code(node):
             return
-        seen.add(source)
+        self.tried.add(source)
         function = self.made(code)
         right = [i for i in range(len(self.order)) if self.agrees(function, i)]
         lost = [i for i in self.order if i not in self.wrong and i not in right]
-        if lost or (change := change_of(edit.kind, original, node, self.source)) is None:
+        if lost or (change := change_of(edit.kind, old, node, self.source)) is None:
             return
-        self.partial.append((len(right), self.rank(node, start, before), change, source))
+        self.partial.append((len(right), self.rank(node), change, source))
+
+
+def leaves_dead_code(function: ast.FunctionDef) -> bool:
+    """Whether lines stand behind a `return`: nobody means that."""
+    return any(isinstance(s, ast.Return | ast.Continue | ast.Break)
+               for node in ast.walk(function) for name in ("body", "orelse")
+               if isinstance(block := getattr(node, name, None), list)
+               for s in block[:-1])  # fmt: skip
 
 
 def compiled(function: ast.FunctionDef) -> Any:
