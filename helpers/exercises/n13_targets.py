@@ -78,7 +78,7 @@ pairs.why(
     "axis=-1", "Tokens lie along the last axis; the axes in front hold the sentences of a batch."
 )
 pairs.why(
-    "inputs, targets | x, y | ids[..., :-1], ids[..., 1:]",
+    "return inputs, targets | return x, y",
     "The inputs come first, then the targets: swapped, a model would learn to write backwards.",
 )
 pairs.probe("one text of four words", np.array([5, 3, 8, 2]))
@@ -234,7 +234,7 @@ mask.answer("""
         return causal[None, None] & real[:, None, None, :]
 """)
 mask.why(
-    "place <= place[:, None] | np.tril(np.ones((T, T), dtype=bool)) | k <= q | "
+    "place <= place[:, None] | np.tril(np.ones((T, T), dtype=bool)) | k <= q | k=0 | "
     "place[None, :] > place[:, None] | place[None, :] <= place[:, None] | causal_mask(T)",
     "A query sees itself and the keys before it: key ≤ query, the diagonal included.",
 )
@@ -259,6 +259,10 @@ mask.why(
 mask.why(
     "place[:, None] | place[None, :]",
     "Queries go down the rows, keys along the columns: a column of positions meets a row of them.",
+)
+mask.why(
+    "np.arange(ids.shape[1]) | ids.shape[1] | B, T = ids.shape",
+    "Positions count the T tokens of a sentence, axis 1, not the sentences: the mask is (T, T).",
 )
 mask.probe("two words and padding", np.array([[5, 7, 0]]), 0)
 mask.probe("sentences of different lengths", np.array([[5, 7, 4, 9], [3, 6, 1, 1]]), 1)
@@ -484,7 +488,7 @@ smoothed.why(
     "Padding asks for no word: it counts neither in the sum of losses nor in their number.",
 )
 smoothed.why(
-    "-(1 - smoothing) | -np.sum(q * log_p, axis=-1) | -log_p.mean() | - smoothing",
+    "- smoothing | -log_p_of_target | -np.sum(q * log_p, axis=-1)",
     "Logarithms of probabilities are below 0: a minus in front of both parts makes them a loss.",
 )
 smoothed.why(
@@ -495,6 +499,10 @@ smoothed.why(
 smoothed.why(
     "loss[targets != pad_id].mean() | total / count",
     "One mean over all real tokens: each token counts the same, in short and long sentences.",
+)
+smoothed.why(
+    "axis=-1 | dim=-1",
+    "The vocabulary is the last axis: the softmax and the mean of the shares run over its V words.",
 )
 two_words = np.log([[[0.5, 0.1, 0.3, 0.1], [0.25, 0.45, 0.2, 0.1]]])  # (1, 2, 4)
 with_padding = np.log([[[0.5, 0.1, 0.3, 0.1], [0.25, 0.45, 0.2, 0.1], [0.2, 0.1, 0.1, 0.6]]])

@@ -537,17 +537,40 @@ def unknown_letter_by_letter(word, vocab):
 
 
 @splitting.mistake
-def not_split(word, vocab):
-    """A word that is not in the vocabulary as a whole is [UNK] at once. Try shorter pieces from its
-    beginning first, and go on behind the longest that fits."""
-    return [word] if word in vocab else ["[UNK]"]
-
-
-@splitting.mistake
 def another_split_tried(word, vocab):
     """Where the longest piece leads nowhere, a shorter one is tried (backtracking). WordPiece is
     greedy and never goes back: such a word is unknown, ["[UNK]"]."""
     return next(all_splits(word, vocab), ["[UNK]"])
+
+
+@splitting.mistake
+def mark_counted_as_letters(word, vocab):
+    """start moves on by the length of the piece with its "##", so two letters are skipped. The mark
+    is no part of the word: go on where the piece ends in it."""
+    pieces, start = [], 0
+    while start < len(word):
+        ends = longest_first(start, len(word))
+        end = next((e for e in ends if marked(word[start:e], start) in vocab), 0)
+        if not end:
+            return ["[UNK]"]
+        pieces.append(marked(word[start:end], start))
+        start += len(pieces[-1])
+    return pieces
+
+
+@splitting.mistake
+def unknown_letters_skipped(word, vocab):
+    """Letters at which nothing fits are skipped, so that they are lost. The whole word is then one
+    unknown token, ["[UNK]"]: return at once."""
+    return [piece for piece in unknown_letter_by_letter(word, vocab) if piece != "[UNK]"]
+
+
+@splitting.mistake
+def two_pieces_at_most(word, vocab):
+    """It splits only once: a first piece and the whole rest. The rest is split in the same way,
+    again and again, until the end of the word."""
+    ends = lambda start, T: [T] if start else range(T, 0, -1)  # noqa: E731
+    return greedy(word, vocab, ends=ends)
 
 
 @splitting.mistake
@@ -556,19 +579,6 @@ def no_marks_and_known_pieces_kept(word, vocab):
     carry "##"; if a part fits nothing, the whole word is ["[UNK]"]."""
     lost = lambda pieces, word, start: [*pieces, "[UNK]"]  # noqa: E731
     return greedy(word, vocab, look=bare, write=bare, lost=lost)
-
-
-@splitting.mistake
-def first_in_the_vocabulary(word, vocab):
-    """It takes the first piece of the vocabulary that fits, whatever its length. Of all pieces that
-    the rest of the word begins with, the longest is wanted."""
-    places = list(vocab)
-
-    def in_order(start, T):
-        ends = [e for e in longest_first(start, T) if marked(word[start:e], start) in vocab]
-        return sorted(ends, key=lambda e: places.index(marked(word[start:e], start)))
-
-    return greedy(word, vocab, ends=in_order)
 
 
 @splitting.mistake

@@ -78,30 +78,23 @@ pooling.answer("""
 pooling.why(
     "is_real[..., None] | is_real[:, :, None] | is_real.unsqueeze(-1) | hidden * is_real[..., None]"
     " | np.where(mask, hidden, 0)",
-    "The mask, (B, T, 1) with an axis for the features, sets the vectors of padding to 0: they add "
-    "nothing to the sum.",
+    "The mask, (B, T, 1), keeps the vectors of real tokens, where it is True; those of padding "
+    "become 0 and add nothing.",
 )
 pooling.why(
-    "count | is_real.sum(axis=1) | np.sum(mask, axis=1) | is_real.sum(dim=1, keepdim=True) | "
-    "weights.sum(axis=1, keepdims=True)",
-    "Each sentence is divided by its own number of real tokens: zeros of padding would count in a "
-    "mean over all T.",
-)
-pooling.why(
-    "np.maximum(count, 1) | np.where(count == 0, 1, count) | .clamp(min=1) | len(real) > 0 | "
+    "total / count | is_real.sum(axis=1) | np.sum(mask, axis=1) | is_real.sum(dim=1, keepdim=True)"
+    " | np.maximum(count, 1) | np.where(count == 0, 1, count) | .clamp(min=1) | len(real) > 0 | "
     "np.maximum(weights.sum(axis=1, keepdims=True), 1)",
-    "A sentence without a real token has 0 / 0, which is nan; divided by at least 1 it gets zeros.",
+    "Each sentence is divided by its own number of real tokens, not by T, and at least by 1: 0 / 0 "
+    "would be nan.",
 )
 pooling.why(
-    "axis=1 | dim=1 | real.mean(axis=0)",
+    "sum(axis=1) | sum(dim=1) | real.mean(axis=0)",
     "Tokens lie along axis 1: sum over them, and keep the sentences and the features apart.",
 )
 pooling.why(
-    "np.maximum(count, 1)[:, None] | [:, None] | keepdims=True | keepdim=True",
+    "np.maximum(count, 1)[:, None] | count[:, None]",
     "One count for each sentence: with an axis of length 1 it divides all features of its own row.",
-)
-pooling.why(
-    "is_real | ~is_real.unsqueeze(-1)", "True in is_real marks a token that counts, False padding."
 )
 PENCIL = np.array([[[1.0, 2.0], [3.0, 6.0], [8.0, 1.0]]])
 CUBE = np.array([[True, True, False], [True, False, True], [False, True, True]])
@@ -350,7 +343,7 @@ cosine.probe("as many rows as features", 2 * numbers(3, 3), numbers(3, 3) + 1)
 cosine.probe("long and short vectors", 1000 * numbers(3, 5), 0.01 * numbers(4, 5))
 cosine.probe("very short vectors", 0.001 * numbers(2, 4), 0.001 * numbers(3, 4))
 twice = drawn(numbers(4, 6), "the same rows twice")
-cosine.probe("the same rows twice", twice, twice)
+cosine.probe("the same rows twice", twice, twice.copy())
 cosine.probe("384 features", numbers(5, 384) + 0.3, numbers(6, 384) + (-0.3))
 cosine.probe(
     "a row of zeros",
@@ -392,7 +385,7 @@ def dot_products(A, B):
 def pair_by_pair(A, B):
     """Row i of A meets only row i of B, so one number for each pair comes out, (M,), or the shapes
     do not fit. Needed are all pairs, (M, N)."""
-    return over((A * B).sum(axis=-1), (norm(A) * norm(B))[:, 0])
+    return (A * B).sum(axis=-1) / (norm(A) * norm(B))[:, 0]
 
 
 @cosine.mistake
@@ -400,13 +393,6 @@ def one_length_for_all_rows(A, B):
     """One length is taken of the whole matrix, over all its numbers. Each row is a vector, and
     needs the length of its own."""
     return A @ B.T / (np.linalg.norm(A) * np.linalg.norm(B))
-
-
-@cosine.mistake
-def root_forgotten(A, B):
-    """It divides by the squared lengths: the square root is missing, or it divides twice. A length
-    is the square root of the sum of squares; divide by it once."""
-    return over(A, norm(A) ** 2) @ over(B, norm(B) ** 2).T
 
 
 @cosine.mistake
@@ -452,7 +438,15 @@ def mean_subtracted(A, B):
 
 
 @cosine.mistake
-def euclidean_distance(A, B):
-    """It returns how far the vectors are apart (Euclidean distance), which also grows with their
-    lengths. Needed is the cosine: their dot product divided by both lengths."""
-    return np.linalg.norm(A[:, None] - B[None], axis=-1)
+def sums_of_absolute_values(A, B):
+    """Each row is divided by the sum of its absolute values (L1 norm). Its length is the L2 norm:
+    the square root of the sum of squares, as Pythagoras has it."""
+    a, b = (np.abs(x).sum(axis=-1, keepdims=True) for x in (A, B))
+    return over(A, a) @ over(B, b).T
+
+
+@cosine.mistake
+def lengths_along_the_features(A, B):
+    """The lengths, (M,) and (N,), line up with the features of the rows, or do not fit. As columns,
+    (M, 1) and (N, 1), they divide each row by its own length."""
+    return over(A, norm(A)[:, 0]) @ over(B, norm(B)[:, 0]).T
