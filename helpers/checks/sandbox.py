@@ -227,8 +227,31 @@ def _raised(error: BaseException, function: Callable) -> Raised:
 
 def observe_apart(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
     """Run all probes within the exercise's time; the first that does not end is TimedOut."""
-    apart = _in_a_fork if can_fork(exercise) else _in_a_thread
-    return apart(function, exercise, backend)
+
+    def work(write: Callable[[bytes], None]) -> None:
+        for observation in observe(function, exercise, backend):
+            write(pack(observation))
+
+    lines, forged, late = lines_of(work, exercise.seconds, can_fork(exercise))
+    seen = [*_understood(lines), *([Observation(late)] if late else [])]
+    seen = _complete(seen, exercise)
+    if forged:
+        seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))
+    return seen
+
+
+Work = Callable[[Callable[[bytes], None]], None]
+Lines = tuple[list[bytes], bool, TimedOut | Opaque | None]
+
+
+def lines_of(work: Work, seconds: float, forks: bool) -> Lines:
+    """Let `work(write)` write lines, away from the notebook and for some seconds of the processor.
+
+    Gives the lines, whether somebody else wrote into the pipe, and what ended it early.
+    """
+    if forks:
+        return _in_a_fork(work, seconds)
+    return _in_a_thread(work, seconds)
 
 
 def can_fork(exercise: Exercise) -> bool:
@@ -249,37 +272,39 @@ def has_accelerator() -> bool:
     return torch.cuda.is_available() or (known is not None and known.is_available())
 
 
-def _in_a_fork(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
+def _in_a_fork(work: Work, seconds: float) -> Lines:
     source, sink = os.pipe()
     mark = os.urandom(16).hex().encode()  # begins what the grader writes, and nobody else
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the other threads of a kernel are not needed there
         child = os.fork()
     if child == 0:
-        _report(sink, mark, function, exercise, backend)
+        _report(sink, mark, work, seconds)
     os.close(sink)
     try:
         lines, lost = _read(source, child)
     finally:
         os.close(source)
-        used_up = _end(child, exercise.seconds)
-    late = [Observation(TimedOut())] if used_up else lost
-    seen = _complete([*_understood(lines, mark), *late], exercise)
-    if any(not line.startswith(mark) for line in lines):
-        seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))
-    return seen
+        used_up = _end(child, seconds)
+    own = [line.partition(mark)[2] for line in lines]
+    until = own.index(b"") if b"" in own else len(own)
+    forged = any(not line.startswith(mark) for line in lines)
+    return own[:until], forged, TimedOut() if used_up else lost
 
 
-def _report(sink: int, mark: bytes, function: Callable, exercise: Exercise, backend: str) -> None:
-    """In the fork: write each observation as it is made; never returns."""
+def _report(sink: int, mark: bytes, work: Work, seconds: float) -> None:
+    """In the fork: write each line as it is made; never returns."""
     try:
         os.dup2(sink, 3)
         os.closerange(4, 1 << 16)  # the kernel's own connections are nothing to write into
-        _quiet_and_small(exercise.seconds)
+        _quiet_and_small(seconds)
         with os.fdopen(3, "wb") as stream:
-            for observation in observe(function, exercise, backend):
-                stream.write(mark + pack(observation) + b"\n")
+
+            def write(line: bytes) -> None:
+                stream.write(mark + line + b"\n")
                 stream.flush()
+
+            work(write)
     finally:
         os._exit(0)
 
@@ -297,11 +322,11 @@ def _end(child: int, seconds: float) -> bool:
     return False
 
 
-def _understood(lines: list[bytes], mark: bytes) -> list[Observation]:
-    """The grader's own lines, up to one that is none; an answer may write into the pipe too."""
+def _understood(lines: list[bytes]) -> list[Observation]:
+    """The observations, up to a line that is none; an answer may write into the pipe too."""
     seen: list[Observation] = []
     with contextlib.suppress(ValueError):
-        seen.extend(unpack(own) for line in lines if (own := line.partition(mark)[2]))
+        seen.extend(map(unpack, lines))
     return seen
 
 
@@ -332,7 +357,7 @@ def _nobody(prompt: Any = "") -> str:
     raise EOFError("there is nobody to ask: work with the arguments alone")
 
 
-def _read(source: int, child: int) -> tuple[list[bytes], list[Observation]]:
+def _read(source: int, child: int) -> tuple[list[bytes], TimedOut | Opaque | None]:
     """The lines of a fork until it ends, waits too long or says too much, and what that means.
 
     Time is counted while it is asleep: one that computes has its limit on the processor, and one
@@ -346,9 +371,9 @@ def _read(source: int, child: int) -> tuple[list[bytes], list[Observation]]:
         chunk = os.read(source, 1 << 20)
         data += chunk
         if not chunk or len(data) > MOST:
-            lost = [Observation(Opaque("more than can be looked at"))] if chunk else []
+            lost = Opaque("more than can be looked at") if chunk else None
             return bytes(data).split(b"\n")[:-1], lost
-    return bytes(data).split(b"\n")[:-1], [Observation(TimedOut(waited=True))]
+    return bytes(data).split(b"\n")[:-1], TimedOut(waited=True)
 
 
 def _sleeps(child: int) -> bool:
@@ -370,21 +395,25 @@ class OutOfTime(BaseException):
     """Raised inside a thread whose time is over."""
 
 
-def _in_a_thread(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
-    seen: list[Observation] = []
+def _in_a_thread(work: Work, seconds: float) -> Lines:
+    lines: list[bytes] = []
 
-    def work() -> None:
+    def quiet() -> None:
         with contextlib.suppress(OutOfTime), contextlib.redirect_stdout(io.StringIO()):
-            seen.extend(observe(function, exercise, backend))
+            work(lines.append)
 
-    thread = threading.Thread(target=work, daemon=True)
+    thread = threading.Thread(target=quiet, daemon=True)
     with undisturbed():
-        thread.start()
-        late = _interrupt(thread, exercise.seconds)
-    return _complete([*seen, *late], exercise)
+        try:
+            thread.start()
+        except RuntimeError:  # Python in a browser has no threads: here and now, then
+            quiet()
+            return lines, False, None
+        late = _interrupt(thread, seconds)
+    return lines, False, late
 
 
-def _interrupt(thread: threading.Thread, seconds: float) -> list[Observation]:
+def _interrupt(thread: threading.Thread, seconds: float) -> TimedOut | None:
     """Wait for a thread; one that is late is interrupted again and again for a second.
 
     This thread does nothing meanwhile: the process's time on the processor is that of the answer.
@@ -394,14 +423,19 @@ def _interrupt(thread: threading.Thread, seconds: float) -> list[Observation]:
         thread.join(TICK)
         before, used = used, time.process_time() - began
         waited += TICK if used - before < TICK / 100 else 0
-    late = [Observation(TimedOut(waited=used < seconds))] if thread.is_alive() else []
+    late = TimedOut(waited=used < seconds) if thread.is_alive() else None
     end = time.monotonic() + 1
     while thread.is_alive() and time.monotonic() < end:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
-        )
+        interrupt(thread)
         thread.join(0.05)
     return late
+
+
+def interrupt(thread: threading.Thread) -> None:
+    """Raise OutOfTime in a thread, at its next line of Python."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
+    )
 
 
 # ---------------------------------------------------------------- as text, and back

@@ -11,19 +11,17 @@ from helpers.exercises.exercise import Exercise
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-# ---------------------------------------------------------------- make_stack
-
 
 def make_stack(layer: nn.Module, n: int) -> nn.Module:
     """Stack n copies of a layer: each starts from its values, and each has its own parameters."""
-    import copy
+    from copy import deepcopy
 
     from torch import nn
 
-    return nn.Sequential(*[copy.deepcopy(layer) for _ in range(n)])
+    return nn.Sequential(*[deepcopy(layer) for _ in range(n)])
 
 
-exercise = Exercise(
+stack = Exercise(
     make_stack,
     notebook="11",
     level=2,
@@ -37,6 +35,63 @@ exercise = Exercise(
         "`return nn.Sequential(*[deepcopy(layer) for _ in range(n)])`",
     ),
     backends=("torch",),
+)
+stack.answer("""
+    from copy import deepcopy
+
+    def make_stack(layer, n):
+        layers = [deepcopy(layer) for _ in range(n)]
+        return nn.Sequential(*layers)
+""")
+stack.answer("""
+    import copy
+
+    def make_stack(layer, n):
+        stack = nn.Sequential()
+        for i in range(n):
+            stack.append(copy.deepcopy(layer))
+        return stack
+""")
+stack.answer("""
+    import copy
+
+    def make_stack(layer, n):
+        class Stack(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([copy.deepcopy(layer) for _ in range(n)])
+
+            def forward(self, x):
+                for block in self.layers:
+                    x = block(x)
+                return x
+
+        return Stack()
+""")
+
+stack.why(
+    "deepcopy(layer) | copy.deepcopy(layer) | deepcopy | copy.deepcopy",
+    "deepcopy gives each layer parameters of its own; the same layer again, or a shallow copy, "
+    "would share them.",
+)
+stack.why(
+    "nn.Sequential(*layers) | nn.Sequential",
+    "nn.Sequential is a module with a forward of its own: each layer gets the output of the one "
+    "before.",
+)
+stack.why(
+    "range(n) | n",
+    "A stack of n has n layers in all, neither one more nor one fewer.",
+)
+stack.why(
+    "nn.ModuleList([copy.deepcopy(layer) for _ in range(n)]) | nn.ModuleList",
+    "PyTorch finds the parameters of layers only in an nn.ModuleList or nn.Sequential; in a "
+    "plain list they are not registered.",
+)
+stack.why(
+    "x = block(x) | block(x)",
+    "Layers follow in turn, chained: each reads the output of the previous one, and nothing is "
+    "done between them.",
 )
 
 
@@ -65,8 +120,8 @@ def line(factor: float = 2.0, shift: float = 1.0) -> nn.Module:
     return line_class()(factor, shift)
 
 
-def network() -> nn.Module:
-    """A small network of five features with 66 parameters in 4 tensors."""
+def small_network() -> nn.Module:
+    """A network of five features with 66 parameters in 4 tensors."""
     import torch
     from torch import nn
 
@@ -79,25 +134,25 @@ def stacked(fn: Callable, layer: nn.Module, n: int) -> Any:
     return getattr(fn, "function", fn)(layer, n)
 
 
-def in_turn(layer: nn.Module, n: int, x: Tensor) -> Tensor:
-    for _ in range(n):
+def chain(layers: Any, x: Tensor) -> Tensor:
+    for layer in layers:
         x = layer(x)
     return x
 
 
-def own_parameters(stack: nn.Module) -> list[Tensor]:
+def own_parameters(module: nn.Module) -> list[Tensor]:
     """Its parameters; of those that share their memory, one."""
-    return list({p.data_ptr(): p for p in stack.parameters()}.values())
+    return list({p.data_ptr(): p for p in module.parameters()}.values())
 
 
-def same_start(stack: nn.Module, layer: nn.Module) -> bool:
+def same_start(module: nn.Module, layer: nn.Module) -> bool:
     """Whether each of its parameters has the values of one of the layer's."""
     import torch
 
-    return all(any(torch.equal(p, q) for q in layer.parameters()) for p in stack.parameters())
+    return all(any(torch.equal(p, q) for q in layer.parameters()) for p in module.parameters())
 
 
-def reached(stack: nn.Module, y: Tensor) -> list[bool]:
+def reached(module: nn.Module, y: Tensor) -> list[bool]:
     """Which parameters the gradient of y would reach. It is not computed: that may fail in a fork
     where there is a GPU."""
     nodes, seen = [y.grad_fn], {None}
@@ -107,29 +162,29 @@ def reached(stack: nn.Module, y: Tensor) -> list[bool]:
             seen.add(node)
             nodes += [following for following, _ in node.next_functions]
     leaves = {id(getattr(node, "variable", None)) for node in seen}
-    return [id(p) in leaves for p in stack.parameters()]
+    return [id(p) in leaves for p in module.parameters()]
 
 
-@exercise.experiment("what it returns")
+@stack.experiment("what it returns")
 def what_it_returns(fn: Callable) -> dict:
     from torch import nn
 
     return {"the result is an nn.Module": isinstance(stacked(fn, line(), 3), nn.Module)}
 
 
-@exercise.experiment("three layers that double and add 1")
+@stack.experiment("three layers that double, add 1")
 def three_lines(fn: Callable) -> dict:
     import torch
 
     layer = line()
-    stack = stacked(fn, layer, 3)
-    if not same_start(stack, layer):
+    made = stacked(fn, layer, 3)
+    if not same_start(made, layer):
         return {"every layer starts from the values of `layer`": False}
-    results = {f"from {x:g} it makes": stack(torch.tensor(x)).item() for x in (1.0, -2.0)}
+    results = {f"from {x:g} it makes": made(torch.tensor(x)).item() for x in (1.0, -2.0)}
     return {"every layer starts from the values of `layer`": True} | results
 
 
-@exercise.experiment("one layer, and five of them")
+@stack.experiment("one layer, and five of them")
 def other_numbers(fn: Callable) -> dict:
     import torch
 
@@ -137,33 +192,32 @@ def other_numbers(fn: Callable) -> dict:
     found = {}
     for n in (1, 5):
         y = stacked(fn, layer, n)(x)
-        found[f"n={n} applies the layer {n} times"] = bool(torch.isclose(y, in_turn(layer, n, x)))
+        found[f"n={n} applies the layer {n} times"] = bool(torch.isclose(y, chain([layer] * n, x)))
     return found
 
 
-@exercise.experiment("the parameters of four networks")
+@stack.experiment("the parameters of four networks")
 def four_networks(fn: Callable) -> dict:
     import torch
 
-    layer = network()
+    layer = small_network()
     before = [p.clone() for p in layer.parameters()]
-    stack = stacked(fn, layer, 4)
+    made = stacked(fn, layer, 4)
     kept = all(torch.equal(p, q) for p, q in zip(before, layer.parameters(), strict=True))
     return {
-        "parameters of its own": sum(p.numel() for p in own_parameters(stack)),
-        "every one may learn (requires_grad)": all(p.requires_grad for p in stack.parameters()),
+        "parameters of its own": sum(p.numel() for p in own_parameters(made)),
+        "every one may learn (requires_grad)": all(p.requires_grad for p in made.parameters()),
         "`layer` keeps its values": kept,
-        "the stack is in train mode, as `layer` is": stack.training,
+        "the stack is in train mode, as `layer` is": made.training,
     }
 
 
-@exercise.experiment("the gradient through four networks")
+@stack.experiment("the gradient through four networks")
 def gradient(fn: Callable) -> dict:
     import torch
 
-    layer, x = network(), torch.linspace(-2, 2, 10).reshape(2, 5)
-    stack = stacked(fn, layer, 4)
-    found = reached(stack, stack(x))
+    made = stacked(fn, small_network(), 4)
+    found = reached(made, made(torch.linspace(-2, 2, 10).reshape(2, 5)))
     return {
         "parameters that the gradient reaches": sum(found),
         "it reaches the first of them": found[:1] == [True],
@@ -171,22 +225,22 @@ def gradient(fn: Callable) -> dict:
     }
 
 
-@exercise.experiment("three networks for a batch of two sentences")
+@stack.experiment("three networks for a batch")
 def a_batch(fn: Callable) -> dict:
     import torch
 
-    layer, x = network(), torch.linspace(-3, 3, 40).reshape(2, 4, 5)
+    layer, x = small_network(), torch.linspace(-3, 3, 40).reshape(2, 4, 5)
     y = stacked(fn, layer, 3)(x)
     return {
         "the shape stays": y.shape == x.shape,
-        "it equals layer(layer(layer(x)))": bool(torch.allclose(y, in_turn(layer, 3, x))),
+        "it equals layer(layer(layer(x)))": bool(torch.allclose(y, chain([layer] * 3, x))),
     }
 
 
 # Most mistakes are a module with another list of layers, or another way through them.
 
 
-def module_of(layers: list, forward: Callable, registered: bool = True) -> nn.Module:
+def module_of(layers: list, forward: Callable = chain, registered: bool = True) -> nn.Module:
     """A module that holds layers and takes its own way through them, forward(layers, x)."""
     from torch import nn
 
@@ -207,101 +261,32 @@ def copies(layer: nn.Module, n: int) -> list:
     return [deepcopy(layer) for _ in range(n)]
 
 
-def chain(layers: list, x: Tensor) -> Tensor:
-    for layer in layers:
-        x = layer(x)
-    return x
-
-
-@exercise.mistake
+@stack.mistake
 def one_layer_shared(layer, n):
-    """[layer] * n repeats one and the same layer (or one copy of it; copy.copy shares the
-    parameters too), so all share their weights. Make n copies: copy.deepcopy(layer), each time."""
-    return module_of([layer] * n, chain)
+    """All n places hold one and the same parameters, shared: one layer (or one copy of it)
+    repeated, or shallow copies. What one place learns changes all. Each needs a deep copy of its
+    own."""
+    return module_of([layer] * n)
 
 
-@exercise.mistake
-def shared_memory(layer, n):
-    """Each layer has parameters of its own, but all lie in the same memory (.data without a copy):
-    they share their values. Leave out the assignment: copy.deepcopy(layer) copies the values."""
-    layers = copies(layer, n)
-    for each in layers:
-        for own, first in zip(each.parameters(), layer.parameters(), strict=True):
-            own.data = first.data
-    return module_of(layers, chain)
-
-
-@exercise.mistake
-def not_registered(layer, n):
-    """The layers are in a plain Python list, so PyTorch does not see their parameters: they are not
-    registered. Use nn.ModuleList or nn.Sequential."""
-    return module_of(copies(layer, n), chain, registered=False)
-
-
-@exercise.mistake
-def a_function(layer, n):
-    """It returns a function, not an nn.Module: its parameters cannot be found. Put the copies into
-    an nn.Sequential."""
-    layers = copies(layer, n)
-    return lambda x: chain(layers, x)
-
-
-@exercise.mistake
-def a_list(layer, n):
-    """It returns a list of layers, not an nn.Module that applies them in turn. Hand them to
-    nn.Sequential, with a star: nn.Sequential(*layers)."""
-    return copies(layer, n)
-
-
-@exercise.mistake
-def module_list(layer, n):
-    """An nn.ModuleList only holds its layers: it has no forward and cannot be called. Use
-    nn.Sequential(*layers), or a module whose forward goes through them in turn."""
-    from torch import nn
-
-    return nn.ModuleList(copies(layer, n))
-
-
-@exercise.mistake
+@stack.mistake
 def not_chained(layer, n):
     """Each layer gets the original x, and only the result of the last one counts: they are not
-    chained. Feed every layer the output of the one before: x = layer(x)."""
+    chained. Feed every layer the output of the previous one."""
     return module_of(copies(layer, n), lambda layers, x: [each(x) for each in layers][-1])
 
 
-@exercise.mistake
-def side_by_side(layer, n):
-    """The layers run side by side: each gets the original x, and their outputs are summed. Feed
-    every layer the output of the previous one: x = layer(x)."""
-    return module_of(copies(layer, n), lambda layers, x: sum(each(x) for each in layers))
+@stack.mistake
+def not_registered(layer, n):
+    """The layers are kept in a plain Python list, so PyTorch does not see their parameters: they
+    are not registered, and no optimiser would train them. Use nn.ModuleList or nn.Sequential."""
+    return module_of(copies(layer, n), registered=False)
 
 
-@exercise.mistake
-def averaged(layer, n):
-    """The layers run side by side: each gets the original x, and their outputs are averaged. Feed
-    every layer the output of the previous one: x = layer(x)."""
-    return module_of(
-        copies(layer, n), lambda layers, x: sum(each(x) for each in layers) / len(layers)
-    )
-
-
-@exercise.mistake
-def returns_in_the_loop(layer, n):
-    """Only the first layer is applied: the return stands inside the loop of forward. Take it out
-    (indentation), after the loop."""
-    return module_of(copies(layer, n), lambda layers, x: layers[0](x))
-
-
-@exercise.mistake
-def always_the_first(layer, n):
-    """The first layer is applied n times, the others never: the gradient does not reach them. Go
-    through all the layers, for layer in self.layers."""
-    return module_of(copies(layer, n), lambda layers, x: in_turn(layers[0], len(layers), x))
-
-
-@exercise.mistake
+@stack.mistake
 def residual_around_each(layer, n):
-    """x is added to each layer's output. The residuals are inside the layers: x = layer(x)."""
+    """x is added to the output of each layer. The residual connections are inside the layers
+    already: a stack hands on what a layer gives, and adds nothing."""
 
     def forward(layers: list, x: Tensor) -> Tensor:
         for each in layers:
@@ -311,103 +296,76 @@ def residual_around_each(layer, n):
     return module_of(copies(layer, n), forward)
 
 
-@exercise.mistake
-def residual_around_everything(layer, n):
-    """x is added to the result of the stack. The residuals are inside the layers: return what the
-    last layer gives."""
-    return module_of(copies(layer, n), lambda layers, x: x + chain(layers, x))
+@stack.mistake
+def module_list(layer, n):
+    """An nn.ModuleList only holds its layers: it has no forward, so it cannot be called. Use
+    nn.Sequential, or a module whose forward goes through the layers in turn."""
+    from torch import nn
+
+    return nn.ModuleList(copies(layer, n))
 
 
-@exercise.mistake
-def relu_between(layer, n):
-    """There is a ReLU after each layer. A stack applies the layers in turn and nothing between
-    them."""
-
-    def forward(layers: list, x: Tensor) -> Tensor:
-        for each in layers:
-            x = each(x).relu()
-        return x
-
-    return module_of(copies(layer, n), forward)
-
-
-@exercise.mistake
-def one_too_many(layer, n):
-    """There is one layer too many: the original and n copies of it. n layers in all: n copies."""
-    return module_of([layer, *copies(layer, n)], chain)
-
-
-@exercise.mistake
-def one_too_few(layer, n):
-    """There is one layer too few, n - 1 of them. Make n copies: range(n)."""
-    return module_of(copies(layer, n - 1), chain)
-
-
-@exercise.mistake
-def n_ignored(layer, n):
-    """n is ignored: there is one layer. Make n copies and apply them in turn."""
-    return module_of(copies(layer, 1), chain)
-
-
-@exercise.mistake
-def applied_too_often(layer, n):
-    """The whole stack is applied n times, each layer n times. Each of the n layers comes once."""
-    return module_of(
-        copies(layer, n), lambda layers, x: [x := chain(layers, x) for _ in layers][-1]
-    )
-
-
-@exercise.mistake
+@stack.mistake
 def fresh_values(layer, n):
-    """The layers start from fresh random values (a new layer of the same kind, reset_parameters):
-    they must all start from the values of `layer`. Copy it: copy.deepcopy(layer)."""
+    """The layers start from fresh random values. They must all start from the values of `layer`: a
+    deep copy has them, and needs no initialisation."""
     import torch
 
     layers = copies(layer, n)
     with torch.no_grad():
-        for p in module_of(layers, chain).parameters():
+        for p in module_of(layers).parameters():
             p.uniform_(-1, 1)
-    return module_of(layers, chain)
+    return module_of(layers)
 
 
-@exercise.mistake
+@stack.mistake
 def reset(layer, n):
-    """The copies are reset: reset_parameters gives them fresh random values. They must all start
-    from the values of `layer`; copy.deepcopy(layer) is enough."""
-    layers = module_of(copies(layer, n), chain)
-    for part in layers.modules():
+    """The copies are reset: reset_parameters draws fresh random values for each. They must all
+    start from the values of `layer`, which a deep copy has already."""
+    made = module_of(copies(layer, n))
+    for part in made.modules():
         if hasattr(part, "reset_parameters"):
             part.reset_parameters()
-    return layers
+    return made
 
 
-@exercise.mistake
-def first_original_rest_fresh(layer, n):
-    """The first layer keeps the values of `layer`, the others start from fresh random values. All
-    start from the values of `layer`: copy it n times, copy.deepcopy(layer)."""
-    return module_of([layer, *fresh_values(layer, n - 1).layers], chain)
+@stack.mistake
+def one_too_many(layer, n):
+    """There is one layer too many, n + 1 of them: one comes before the n copies. A stack of n has n
+    layers in all."""
+    return module_of(copies(layer, n + 1))
 
 
-@exercise.mistake
-def copies_made_in_forward(layer, n):
-    """The copies are made in forward, anew at each call, so that training is lost on them. Make
-    them once, in __init__ or before, and keep them in an nn.ModuleList or nn.Sequential."""
-    return module_of([layer], lambda layers, x: chain(copies(layers[0], n), x))
+@stack.mistake
+def a_function(layer, n):
+    """It returns a function, not an nn.Module, so the parameters of its layers cannot be found and
+    trained. Put the copies into an nn.Sequential."""
+    layers = copies(layer, n)
+    return lambda x: chain(layers, x)
 
 
-@exercise.mistake
-def no_gradient(layer, n):
-    """The gradient is cut off in forward (torch.no_grad or detach): the layers cannot learn. Apply
-    them without it."""
-    import torch
+@stack.mistake
+def shared_memory(layer, n):
+    """Each layer has parameter objects of its own, but all lie in the same memory, so they share
+    their values. A deep copy has the values already: nothing needs to be assigned."""
+    layers = copies(layer, n)
+    for each in layers:
+        for own, first in zip(each.parameters(), layer.parameters(), strict=True):
+            own.data = first.data
+    return module_of(layers)
 
-    return module_of(copies(layer, n), torch.no_grad()(chain))
+
+@stack.mistake
+def frozen(layer, n):
+    """The copies are frozen: their parameters do not require a gradient (requires_grad), so they
+    cannot learn. A deep copy keeps what `layer` has; leave it so."""
+    return module_of(copies(layer, n)).requires_grad_(False)
 
 
-@exercise.mistake
+@stack.mistake
 def detached_between(layer, n):
-    """detach between the layers cuts the gradient off: only the last layer learns. Hand each
-    output on as it is."""
+    """The gradient is cut between the layers, as detach does: only the last one learns. Hand each
+    output on as it is, so that backpropagation reaches all layers."""
 
     def forward(layers: list, x: Tensor) -> Tensor:
         for each in layers:
@@ -415,16 +373,3 @@ def detached_between(layer, n):
         return x
 
     return module_of(copies(layer, n), forward)
-
-
-@exercise.mistake
-def frozen(layer, n):
-    """The copies are frozen: requires_grad is False (detached, or .data), so they cannot learn.
-    copy.deepcopy(layer) keeps it as it is."""
-    return module_of(copies(layer, n), chain).requires_grad_(False)
-
-
-@exercise.mistake
-def in_eval_mode(layer, n):
-    """The stack is in eval mode. Leave out .eval(): the copies keep the mode of `layer`."""
-    return module_of(copies(layer, n), chain).eval()

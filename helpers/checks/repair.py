@@ -1,0 +1,460 @@
+"""Find the one change that makes a wrong answer right: where the mistake is, and why.
+
+The source of the answer is changed in one place at a time (`edits`), and each change is run on the
+probes of the exercise. A change that passes all of them, and fresh random inputs in a fork of its
+own, is the diagnosis: it was verified, whatever the exercise. Where none does, a change that mends
+a part is kept, and a second one is looked for.
+"""
+
+import ast
+import contextlib
+import copy
+import functools
+import inspect
+import itertools
+import json
+import re
+import signal
+import textwrap
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from types import CodeType, FunctionType
+from typing import Any
+
+import numpy as np
+
+from helpers.checks import sandbox
+from helpers.checks.compare import Raised, same
+from helpers.checks.edits import Donors, Edit, Surgeon, arguments, assigned, text
+from helpers.checks.sandbox import Observation, OutOfTime
+from helpers.checks.whys import Change, Repair, change_of
+from helpers.exercises import find
+from helpers.exercises.exercise import Exercise, Probe
+
+SECONDS = 2.0  # of the processor, for the whole search
+MORE = 0.3  # seconds to look for a better one after the first
+EACH = 0.05  # seconds a candidate may take on a probe, or three times what the answer takes
+FIRST = 0.2  # seconds that the answer itself may take
+NEAR, DEAR = 0.5, 0.03  # what likeness is worth, and what a changed word costs
+FAR = -1.0  # a change that leads so far away from all right answers is an accident
+SHOWN = 5  # candidates that are verified
+LONGEST = 6000  # letters of an answer
+
+FORBIDDEN = set("""
+    open exec eval compile input breakpoint globals locals vars setattr delattr getattr
+    __import__ os sys subprocess socket shutil pathlib Path ctypes signal threading multiprocessing
+    requests urllib http asyncio tempfile pickle io builtins importlib atexit gc inspect exit quit
+    system popen fork kill remove unlink rmdir rmtree mkdir makedirs rename write writelines
+    write_text write_bytes save savez savetxt tofile dump memmap fromfile load loadtxt
+    start_new_thread Thread Process Pool""".split())  # fmt: skip
+
+
+# ---------------------------------------------------------------- the answer's source
+
+
+def source_text(function: FunctionType) -> str:
+    """The text of a definition, from the margin."""
+    return textwrap.dedent(inspect.getsource(function))
+
+
+def tree_of(function: Any) -> ast.FunctionDef | None:
+    """The definition of an answer, None where it cannot be read or is not safe to change."""
+    if not isinstance(function, FunctionType) or function.__code__.co_freevars:
+        return None
+    try:
+        source = source_text(function)
+        node = ast.parse(source).body[0]
+    except (OSError, TypeError, SyntaxError, ValueError, IndexError):
+        return None
+    plain = isinstance(node, ast.FunctionDef) and not node.decorator_list
+    return node if plain and len(source) <= LONGEST and is_safe(function, node) else None
+
+
+def is_safe(function: FunctionType, node: ast.AST, seen: tuple = ()) -> bool:
+    """Whether an answer, and what it calls of the notebook, keeps away from files and processes."""
+    for part in ast.walk(node):
+        names = [getattr(part, name, None) for name in ("id", "attr", "name", "module")]
+        words = {n for name in names if isinstance(name, str) for n in name.split(".")}
+        if words & FORBIDDEN or any(w.startswith("__") for w in words):
+            return False
+    for name in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
+        used = function.__globals__.get(name)
+        if isinstance(used, FunctionType) and not _of_a_library(used) and used not in seen:
+            with contextlib.suppress(OSError, TypeError, SyntaxError, ValueError):
+                inner = ast.parse(textwrap.dedent(inspect.getsource(used)))
+                if is_safe(used, inner, (*seen, function)):
+                    continue
+            return False
+    return True
+
+
+def _of_a_library(function: FunctionType) -> bool:
+    home = (getattr(function, "__module__", None) or "").partition(".")[0]
+    return home in ("helpers", "numpy", "torch", "math", "collections", "functools", "itertools")
+
+
+def bare(function: ast.FunctionDef) -> ast.FunctionDef:
+    """A right answer without docstring, annotations and checks of its input."""
+    function = Plain().visit(copy.deepcopy(function))
+    function.body = [s for s in function.body if not _is_check(s)] or function.body
+    return function
+
+
+class Plain(ast.NodeTransformer):
+    """The same tree without annotations."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+
+def _is_check(statement: ast.stmt) -> bool:
+    """A docstring, an `if` or a loop that does nothing but raise, a call of a check."""
+    if isinstance(statement, ast.Expr):
+        value = statement.value
+        named = text(getattr(value, "func", ast.Name("", ast.Load())))
+        return isinstance(value, ast.Constant) or named.lstrip("_").startswith("check")
+    body = getattr(statement, "body", None)
+    return isinstance(body, list) and all(isinstance(s, ast.Raise) or _is_check(s) for s in body)
+
+
+@functools.cache
+def donors_of(name: str) -> Donors:
+    """The definitions in the right answers of an exercise, and its reference."""
+    known = find(name)
+    found = [n for source in known.answers for n in ast.parse(source).body]
+    with contextlib.suppress(OSError, TypeError):
+        found += ast.parse(textwrap.dedent(inspect.getsource(known.reference))).body
+    return Donors(bare(node) for node in found if isinstance(node, ast.FunctionDef))
+
+
+# ---------------------------------------------------------------- likeness
+
+
+def tokens(tree: ast.AST, own: frozenset[str] = frozenset()) -> Counter:
+    """The words of a piece of code and their neighbours; all local names count as one."""
+    words = re.findall(r"\w+(?:\.\d+)?|\*\*|//|@|[^\w\s]", text(tree))
+    words = ["v" if word in own else word for word in words]
+    return Counter(words) + Counter(itertools.pairwise(words))
+
+
+def words_of(found: Counter) -> int:
+    """How many words, without the pairs of neighbours."""
+    return sum(count for word, count in found.items() if isinstance(word, str))
+
+
+class Likeness:
+    """How near a function is to the nearest right answer, from 0 to 1."""
+
+    def __init__(self, donors: Donors):
+        self.donors = [_body_tokens(function) for function in donors.functions]
+
+    def __call__(self, function: ast.FunctionDef) -> tuple[float, Counter]:
+        own = _body_tokens(function)
+        size = own.total()
+        shares = [2 * (own & d).total() / (size + d.total() or 1) for d in self.donors]
+        return max(shares, default=0.0), own
+
+
+def _body_tokens(function: ast.FunctionDef) -> Counter:
+    names = frozenset(assigned(function)) - set(arguments(function))
+    return tokens(ast.Module(function.body, []), names)
+
+
+# ---------------------------------------------------------------- the search
+
+
+@dataclass
+class Found:
+    """A change that passes: how good it is, what it changes, and the whole function after it."""
+
+    rank: float
+    change: Change
+    source: str
+
+
+class Search:
+    """Try changes of one answer on the probes of its exercise, the failing ones first."""
+
+    def __init__(self, function: FunctionType, known: Exercise, backend: str,
+                 expected: list[Observation]):  # fmt: skip
+        self.known, self.backend, self.expected = known, backend, expected
+        self.name, self.scope = known.name, dict(function.__globals__)
+        self.scope.setdefault("np", np)
+        self.source = source_text(function)
+        self.wrong: list[int] = []
+        self.order: list[int] = []
+        self.limit = FIRST
+        self.tried: set[str] = set()
+        self.donors = donors_of(known.name)
+        self.likeness = Likeness(self.donors)
+        self.began, self.deadline = time.process_time(), time.process_time() + SECONDS
+        self.found = False
+        self.partial: list[tuple[int, float, Change, str]] = []
+
+    def run(self, node: ast.FunctionDef, write: Callable[[Found], None]) -> None:
+        """Look for one change; without any, for a second one after the best that mends a part."""
+        self.write, self.node = write, copy.deepcopy(node)
+        self.start, self.before = self.likeness(node)
+        self.try_answer(node)
+        self.look(node, None)
+        self.partial.sort(key=lambda p: (-p[0], -p[1]))
+        for _, _, change, source in self.partial[:3] if not self.found else []:
+            self.look(ast.parse(source).body[0], change)
+
+    def try_answer(self, node: ast.FunctionDef) -> None:
+        """Which probes the answer itself fails, and how long a candidate may take."""
+        function, longest = self.made(compiled(node)), 0.0
+        for i in range(len(self.expected)):
+            began, right = time.process_time(), False
+            with contextlib.suppress(OutOfTime):
+                right = self.agrees(function, i)
+                longest = max(longest, time.process_time() - began)
+            if not right:
+                self.wrong.append(i)
+        self.order = [*self.wrong, *(i for i in range(len(self.expected)) if i not in self.wrong)]
+        self.limit = max(EACH, 3 * longest)
+
+    def look(self, node: ast.FunctionDef, first: Change | None) -> None:
+        """Try every edit of a function: of the answer itself, or of one that is mended in part."""
+        original = copy.deepcopy(node)
+        for edit in Surgeon(node, self.donors, set(self.scope)).edits():
+            if time.process_time() > self.deadline:
+                return
+            with edit, contextlib.suppress(OutOfTime, RecursionError, ValueError, TypeError):
+                if (code := compiled(node)) is None:
+                    continue
+                passed = self.passed(code)
+                if passed == len(self.order):
+                    self.hit(edit, original, node, first)
+                elif first is None and passed >= 1:
+                    self.mends(edit, original, node, code)
+
+    def passed(self, code: Any) -> int:
+        """How many probes in a row a candidate passes, the failing ones first."""
+        function = self.made(code)
+        if function is None:
+            return 0
+        for count, i in enumerate(self.order):
+            if not self.agrees(function, i):
+                return count
+        return len(self.order)
+
+    def agrees(self, function: Callable, i: int) -> bool:
+        with limited(self.limit):
+            seen = sandbox.observe_probe(function, self.known, self.known.probes[i], self.backend)
+        wanted = self.expected[i]
+        return seen.changed == wanted.changed and same(
+            seen.value, wanted.value, self.known.whole_numbers
+        )
+
+    def made(self, code: Any) -> Callable | None:
+        """The function of a candidate; its default values may raise."""
+        with contextlib.suppress(Exception):
+            scope = dict(self.scope)
+            exec(code, scope)
+            return scope[self.name]
+        return None
+
+    def rank(self, node: ast.FunctionDef) -> float:
+        """How much nearer to a right answer, for how few words that come, go or are more."""
+        after, own = self.likeness(node)
+        changed = words_of((own - self.before) + (self.before - own))
+        longer = max(0, words_of(own) - words_of(self.before))
+        return NEAR * (after - self.start) - DEAR * (changed + longer)
+
+    def hit(
+        self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, first: Change | None
+    ) -> None:
+        """Report a change that passes, unless it is absurd."""
+        rank, source = self.rank(node), text(node)
+        if rank < FAR or source in self.tried or leaves_dead_code(node):
+            return
+        self.tried.add(source)
+        change = self.change(edit, old, node, first)
+        if change is None:
+            return
+        if not self.found:
+            self.deadline = min(self.deadline, time.process_time() + MORE)
+        self.found = True
+        self.write(Found(rank, change, source))
+
+    def change(
+        self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, first: Change | None
+    ) -> Change | None:
+        """What was changed; two changes of one line are one."""
+        if first is None:
+            return change_of(edit.kind, old, node, self.source)
+        whole = change_of(edit.kind, self.node, node, self.source)
+        if whole is None or "\n" not in whole.before + whole.after:
+            return whole
+        second = change_of(edit.kind, old, node, text(old))
+        return second and replace(first, also=second)
+
+    def mends(
+        self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, code: CodeType
+    ) -> None:
+        """Keep a change after which more probes agree than before, and none less."""
+        source = text(node)
+        if source in self.tried or len(self.partial) > 40 or leaves_dead_code(node):
+            return
+        self.tried.add(source)
+        function = self.made(code)
+        right = [i for i in range(len(self.order)) if self.agrees(function, i)]
+        lost = [i for i in self.order if i not in self.wrong and i not in right]
+        if lost or (change := change_of(edit.kind, old, node, self.source)) is None:
+            return
+        self.partial.append((len(right), self.rank(node), change, source))
+
+
+def leaves_dead_code(function: ast.FunctionDef) -> bool:
+    """Whether lines stand behind a `return`: nobody means that."""
+    return any(isinstance(s, ast.Return | ast.Continue | ast.Break)
+               for node in ast.walk(function) for name in ("body", "orelse")
+               if isinstance(block := getattr(node, name, None), list)
+               for s in block[:-1])  # fmt: skip
+
+
+def compiled(function: ast.FunctionDef) -> Any:
+    """The code of a changed function, None where Python cannot read it."""
+    try:
+        return compile(ast.fix_missing_locations(ast.Module([function], [])), "<repair>", "exec")
+    except (SyntaxError, ValueError, TypeError, RecursionError):
+        return None
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise OutOfTime in a candidate that takes too long, where signals can."""
+    if not can_signal():
+        yield
+        return
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def can_signal() -> bool:
+    main = threading.current_thread() is threading.main_thread()
+    return main and hasattr(signal, "setitimer")
+
+
+def _late(*_: object) -> None:
+    raise OutOfTime
+
+
+# ---------------------------------------------------------------- fresh inputs
+
+
+def fresh_probes(known: Exercise) -> Iterator[Probe]:
+    """The largest probes with other numbers, where the reference can take them."""
+    rng = np.random.default_rng(0)
+    whole = [probe for probe in known.probes if probe.args or probe.kwargs]
+    whole.sort(key=lambda p: -sum(np.size(x) for x in (*p.args, *p.kwargs.values())))
+    for probe in whole[:4]:
+        args, kwargs = other(probe.args, rng), other(probe.kwargs, rng)
+        yield Probe(probe.label, lambda fn, a=args, k=kwargs: fn(*a, **k), args, kwargs)
+
+
+def other(x: Any, rng: np.random.Generator) -> Any:
+    """Other numbers of the same kind: floats drawn anew, whole numbers in another order."""
+    if isinstance(x, dict):
+        return {key: other(value, rng) for key, value in x.items()}
+    if type(x) in (list, tuple):
+        return type(x)(other(value, rng) for value in x)
+    if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size:
+        drawn = rng.normal(size=x.shape) * (np.nanstd(np.where(np.isfinite(x), x, 0)) or 1)
+        free = np.isfinite(x).all() and x.min() < 0
+        return drawn.astype(x.dtype) if free else rng.permuted(x, axis=-1)
+    if isinstance(x, np.ndarray) and x.dtype.kind in "iu" and x.ndim:
+        return rng.permuted(x, axis=-1)
+    return x * float(rng.uniform(0.8, 1.2)) if type(x) is float else x
+
+
+# ---------------------------------------------------------------- from the outside
+
+
+def repair_of(
+    function: Any, known: Exercise, backend: str, expected: list[Observation]
+) -> Repair | None:
+    """The change that makes an answer right, None where none was found in time."""
+    node = tree_of(function)
+    if node is None or node.name != known.name:
+        return None
+    search = Search(function, known, backend, expected)
+
+    def work(write: Callable[[bytes], None]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if can_signal():
+                signal.signal(signal.SIGVTALRM, _late)
+            search.began = time.process_time()
+            search.deadline = search.began + SECONDS
+            search.run(bare_answer(node), lambda found: write(packed(found)))
+
+    forks = sandbox.can_fork(known)
+    lines, forged, _ = sandbox.lines_of(work, SECONDS + 1, forks)
+    if forged:
+        return None
+    best = sorted(map(unpacked, lines), key=lambda found: -found.rank)
+    for found in best[:SHOWN]:
+        if holds(found.source, function, known, backend):
+            return found.change.told(function.__code__.co_firstlineno, known)
+    return None
+
+
+def bare_answer(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The learner's definition without its docstring and annotations, lines where they were."""
+    node = Plain().visit(copy.deepcopy(node))
+    if ast.get_docstring(node) is not None and len(node.body) > 1:
+        node.body = node.body[1:]
+    return node
+
+
+def holds(source: str, function: FunctionType, known: Exercise, backend: str) -> bool:
+    """Whether a repaired answer is right once more, in a fork of its own, on fresh inputs too."""
+    fresh = list(fresh_probes(known))
+    asked = replace(known, probes=[*known.probes, *fresh])
+
+    @functools.wraps(function)  # with its parameters: some experiments ask for them
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        if "made" not in cell:
+            scope = dict(function.__globals__)
+            scope.setdefault("np", np)
+            exec(source, scope)
+            cell["made"] = scope[known.name]
+        return cell["made"](*args, **kwargs)
+
+    cell: dict[str, Callable] = {}
+    with sandbox.undisturbed():
+        wanted = list(sandbox.observe(known.reference, asked, known.backends[0]))
+    got = sandbox.observe_apart(answer, asked, backend)
+    return all(
+        isinstance(w.value, Raised)
+        or (g.changed == w.changed and same(g.value, w.value, known.whole_numbers))
+        for g, w in zip(got, wanted, strict=True)
+    )
+
+
+def packed(found: Found) -> bytes:
+    return json.dumps([found.rank, found.change.fields(), found.source]).encode()
+
+
+def unpacked(line: bytes) -> Found:
+    rank, fields, source = json.loads(line)
+    return Found(rank, Change.of(fields), source)

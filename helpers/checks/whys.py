@@ -1,0 +1,252 @@
+"""Say where a change of an answer stands, in the learner's own line, and why it is needed."""
+
+import ast
+import difflib
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from helpers.exercises.exercise import Exercise, Why
+
+OPERANDS = {
+    ast.Div: ("the dividend", "the divisor"), ast.FloorDiv: ("the dividend", "the divisor"),
+    ast.Pow: ("the base", "the exponent"), ast.Mult: ("the first factor", "the second factor"),
+    ast.MatMult: ("the left factor of @", "the right factor of @"),
+    ast.Sub: ("what is subtracted from", "what is subtracted"),
+    ast.Add: ("the first summand", "the second summand"),
+}  # fmt: skip
+KINDS = {
+    "order": "the order", "brackets": "the brackets", "comparison": "the comparison",
+    "operator": "the operator", "sign": "the sign", "lines": "the order of the lines",
+    "indent": "what stands inside the block", "line": "this line",
+    "exchange": "two parts stand exchanged",
+    "overwritten": "what is overwritten", "range": "the range",
+    "assignment": "the assignment", "return": "what is returned",
+}  # fmt: skip
+ENOUGH = 0.34  # of a why's weight, for it to be meant
+
+
+@dataclass(frozen=True)
+class Repair:
+    """One change that makes an answer pass every test.
+
+    `line` counts as the cell does, `before` and `after` are code, "" for no line;
+    `place` says in words which part it is, `why` what it is for ("" where nothing fits). `also` is
+    the second change where one was not enough.
+    """
+
+    line: int
+    before: str
+    after: str
+    place: str
+    why: str
+    also: "Repair | None" = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change in terms of the answer's source: lines count from its `def`."""
+
+    kind: str
+    line: int
+    before: str
+    after: str
+    old: str  # the smallest part that differs, before and after
+    new: str
+    place: str
+    also: "Change | None" = None
+
+    def fields(self) -> dict:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, fields: dict) -> "Change":
+        also = fields.pop("also")
+        return cls(**fields, also=cls.of(also) if also else None)
+
+    def told(self, first_line: int, known: Exercise) -> Repair:
+        """The repair that a learner reads; `first_line` is where the answer begins in its cell."""
+        also = self.also and self.also.told(first_line, known)
+        line, why = first_line + self.line - 1, why_of(self, known)
+        return Repair(line, self.before, self.after, self.place, why, also)
+
+
+# ---------------------------------------------------------------- what differs
+
+
+def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str) -> Change | None:
+    """What differs between an answer and the changed one, None for nothing."""
+    before, after = list(headers(old)), list(headers(new))
+    texts = [t for _, t in before], [t for _, t in after]
+    steps = difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes()
+    spans = [s[1:] for s in steps if s[0] != "equal"]
+    if not spans:
+        return None
+    i, j, k, m = spans[0][0], spans[-1][1], spans[0][2], spans[-1][3]
+    node = before[min(i, len(before) - 1)][0]
+    own = source.splitlines()
+    lines = sorted({n.lineno for n, _ in before[i:j]})
+    was = "\n".join(own[n - 1].strip() for n in lines)
+    made = "\n".join(t for _, t in after[k:m])
+    if (j - i, m - k) != (1, 1):
+        return Change(kind, node.lineno, was, made, was, made, KINDS.get(kind, whole(was, made)))
+    a, b, above = smallest(before[i][0], after[k][0])
+    line = getattr(a, "lineno", node.lineno)
+    if (spliced := splice(a, b, source, new)) is not None:
+        was, made = own[line - 1].strip(), spliced[line - 1].strip()
+    return Change(kind, line, was, made, code(a), code(b), role(kind, a, b, above))
+
+
+def whole(was: str, made: str) -> str:
+    """What is the matter with whole lines."""
+    if not was:
+        return "where a step is missing"
+    return "these lines" if "\n" in was else "this line" if made else "a step too much"
+
+
+def headers(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, str]]:
+    """Each statement with its own text: of a loop or an `if` the first line only."""
+    for statement in function.body:
+        yield from _headers(statement)
+
+
+def _headers(node: ast.stmt) -> Iterator[tuple[ast.stmt, str]]:
+    inner = [s for name in ("body", "orelse") for s in getattr(node, name, [])]
+    whole = ast.unparse(node)
+    yield node, whole.partition("\n")[0] if inner else whole
+    for statement in inner:
+        yield from _headers(statement)
+
+
+Above = list[tuple[ast.AST, str]]  # the nodes around one, and in which field it stands
+
+
+def smallest(a: ast.AST, b: ast.AST, above: Above = []) -> tuple[ast.AST, ast.AST, Above]:  # noqa: B006
+    """The smallest pair of nodes that holds all that differs, with what stands around it."""
+    if type(a) is not type(b):
+        return a, b, above
+    different = [(f, x, y) for f, x, y in fields_of(a, b) if _dump(x) != _dump(y)]
+    if len(different) == 1 and all(isinstance(x, ast.expr | ast.keyword) for x in different[0][1:]):
+        field, x, y = different[0]
+        return smallest(x, y, [(a, field), *above])
+    return a, b, above
+
+
+def fields_of(a: ast.AST, b: ast.AST) -> Iterator[tuple[str, object, object]]:
+    """The fields of two nodes side by side, lists of one length entry by entry."""
+    for field in a._fields:
+        x, y = getattr(a, field, None), getattr(b, field, None)
+        if field in ("body", "orelse") and isinstance(a, ast.stmt):
+            continue
+        if isinstance(x, list) and isinstance(y, list) and len(x) == len(y):
+            yield from ((field, *pair) for pair in zip(x, y, strict=True))
+        else:
+            yield field, x, y
+
+
+def _dump(x: object) -> str:
+    if isinstance(x, list):
+        return repr([_dump(y) for y in x])
+    return ast.dump(x) if isinstance(x, ast.AST) else repr(x)
+
+
+def code(node: object) -> str:
+    """The text of a node, also of an operator or a keyword."""
+    return ast.unparse(node) if isinstance(node, ast.AST) else str(node)
+
+
+def splice(a: ast.AST, b: ast.AST, source: str, new: ast.FunctionDef) -> list[str] | None:
+    """The learner's source with one part replaced and the rest as it was written."""
+    if not hasattr(a, "end_lineno") or a.lineno != a.end_lineno:
+        return None
+    for text in (code(b), f"({code(b)})"):
+        lines = source.splitlines()
+        row = lines[a.lineno - 1].encode()
+        lines[a.lineno - 1] = (
+            row[: a.col_offset] + text.encode() + row[a.end_col_offset :]
+        ).decode()
+        try:
+            made = ast.parse("\n".join(lines)).body[0]
+        except SyntaxError:
+            continue
+        if [t for _, t in headers(made)][-len(list(headers(new))) :] == [
+            t for _, t in headers(new)
+        ]:
+            return lines
+    return None
+
+
+# ---------------------------------------------------------------- where, in words
+
+
+def role(kind: str, a: ast.AST, b: ast.AST, above: Above) -> str:
+    """What part of the line it is that differs."""
+    parent, name = above[0] if above else (None, "")
+    if isinstance(parent, ast.keyword) or isinstance(a, ast.keyword):
+        return f"the argument `{parent.arg if isinstance(parent, ast.keyword) else a.arg}`"
+    if isinstance(a, ast.Call) and isinstance(b, ast.Call) and kind == "argument":
+        own, new = {code(k) for k in a.keywords}, {code(k) for k in b.keywords}
+        more = [k.arg for k in (*b.keywords, *a.keywords) if code(k) in own ^ new]
+        return f"the argument `{more[0]}`" if more else f"the arguments of `{short(a.func)}`"
+    if kind == "order" and isinstance(a, ast.Call):
+        return f"the order in `{short(a)}`"
+    if kind in KINDS:
+        return KINDS[kind]
+    for node, field in above:  # x in x.shape[-1]: the whole of it is what it reads
+        chained = field == "value" and isinstance(node, ast.Attribute | ast.Subscript)
+        if not chained and not isinstance(node, ast.UnaryOp):
+            break
+        a, parent = node, None
+        above = above[1:]
+    parent, name = above[0] if above else (None, "")
+    if isinstance(parent, ast.keyword):
+        return f"the argument `{parent.arg}`"
+    if isinstance(parent, ast.Call) and name == "args":
+        return f"what goes into `{short(parent.func)}`"
+    if isinstance(parent, ast.BinOp) and type(parent.op) in OPERANDS:
+        return OPERANDS[type(parent.op)][name == "right"]
+    if isinstance(parent, ast.Call) and name == "func":
+        return f"the function `{short(a)}`"
+    if isinstance(parent, ast.Subscript) and name == "slice":
+        return f"the index of `{short(parent.value)}`"
+    return f"`{short(a)}`"
+
+
+def short(node: ast.AST) -> str:
+    """The code of a node, cut where it is long."""
+    text = code(node)
+    return text if len(text) <= 30 else text[:27] + "…"
+
+
+# ---------------------------------------------------------------- why
+
+
+def words(text: str) -> Counter:
+    """The words and signs of a piece of code, and neighbours that belong together."""
+    found = re.findall(r"[A-Za-z_]\w*|\d+\.?\d*(?:e-?\d+)?|\*\*|//|[-+*/@~<>=!|&%]=?", text)
+    pairs = [" ".join(pair) for pair in itertools.pairwise(found)]
+    return Counter(found) + Counter(pairs)
+
+
+def why_of(change: Change, known: Exercise) -> str:
+    """The why of the expression that a change touches or puts in, "" where none fits."""
+    spelt = [(why, words(s)) for why in known.whys for s in why.code]
+    common = Counter(w for why in known.whys for w in {w for s in why.code for w in words(s)})
+    old, new = words(change.old), words(change.new)
+    before, after = words(change.before), words(change.after)
+    touched = (new - old) + (old - new)
+
+    def weight(found: Counter) -> float:
+        return sum(1 / common[w] if common[w] else 0 for w in found)
+
+    def fits(why: Why, own: Counter) -> float:
+        total = weight(own) or math.inf
+        parts = ((touched, 1.0), (new, 0.5), (old, 0.4), ((after - before) + (before - after), 0.3),
+                 (after, 0.15), (before, 0.1))  # fmt: skip
+        return sum(share * weight(own & bag) for bag, share in parts) / total
+
+    best = max(((fits(why, own), why) for why, own in spelt), key=lambda f: f[0], default=None)
+    return best[1].text if best and best[0] >= ENOUGH else ""
