@@ -89,11 +89,11 @@ pooling.why(
     "would be nan.",
 )
 pooling.why(
-    "sum(axis=1) | sum(dim=1) | real.mean(axis=0)",
+    "(hidden * is_real[..., None]).sum(axis=1) | real.mean(axis=0)",
     "Tokens lie along axis 1: sum over them, and keep the sentences and the features apart.",
 )
 pooling.why(
-    "np.maximum(count, 1)[:, None] | count[:, None]",
+    "np.maximum(count, 1)[:, None] | count[:, None] | keepdims=True | keepdim=True",
     "One count for each sentence: with an axis of length 1 it divides all features of its own row.",
 )
 PENCIL = np.array([[[1.0, 2.0], [3.0, 6.0], [8.0, 1.0]]])
@@ -170,6 +170,13 @@ def padding_in_the_sum(hidden, is_real):
 
 
 @pooling.mistake
+def not_divided(hidden, is_real):
+    """The sum is returned, not the mean, so that long sentences get long vectors. Divide by the
+    number of real tokens of each sentence."""
+    return real_sum(hidden, is_real)
+
+
+@pooling.mistake
 def mask_inverted(hidden, is_real):
     """The mask is inverted: the padding is averaged, and the real tokens are left out. True in
     is_real marks a token that counts."""
@@ -196,35 +203,6 @@ def first_token_alone(hidden, is_real):
     """It returns the vector of the first token, [CLS], which some models are trained to use. This
     one is read by the mean over all real tokens."""
     return hidden[:, 0]
-
-
-@pooling.mistake
-def zero_vectors_taken_for_padding(hidden, is_real):
-    """is_real is not used: a vector of zeros is taken for padding. Padding may hold any numbers,
-    and a real token zeros; is_real alone tells them apart."""
-    return hidden.sum(axis=1) / counted((hidden != 0).any(axis=-1))
-
-
-@pooling.mistake
-def largest_instead_of_mean(hidden, is_real):
-    """It takes the maximum of each feature over the real tokens (max pooling). Needed is the mean:
-    their sum divided by their number."""
-    return np.where(is_real[..., None], hidden, -np.inf).max(axis=1)
-
-
-@pooling.mistake
-def padding_set_to_nan(hidden, is_real):
-    """Padding is set to nan, and a sum or a mean with nan in it is nan. Set it to 0, which adds
-    nothing, and divide by the number of real tokens."""
-    return np.where(is_real[..., None], hidden, np.nan).mean(axis=1)
-
-
-@pooling.mistake
-def length_made_1(hidden, is_real):
-    """The mean is then divided by its length (normalised to length 1), as an encoder may do after
-    pooling. Return the mean itself: the cosine divides by the lengths later."""
-    mean = mean_pool(hidden, is_real)
-    return mean / np.maximum(np.linalg.norm(mean, axis=-1, keepdims=True), 1e-12)
 
 
 # ---------------------------------------------------------------- cosine_similarity
@@ -320,7 +298,7 @@ cosine.why(
 )
 cosine.why(
     "np.where(a == 0, 1, a) | np.where(b == 0, 1, b) | np.where(lengths == 0, 1, lengths) | "
-    "length > 0 | np.maximum(lengths, 1e-12) | a.clamp(min=1e-12) | b.clamp(min=1e-12)",
+    "length > 0 | 1e-12 | np.maximum(lengths, 1e-12) | a.clamp(min=1e-12) | b.clamp(min=1e-12)",
     "A row of zeros has length 0, and 0 / 0 is nan; divided by 1 its cosine is 0.",
 )
 cosine.why(
@@ -396,6 +374,13 @@ def one_length_for_all_rows(A, B):
 
 
 @cosine.mistake
+def root_forgotten(A, B):
+    """It divides by the squared lengths: the square root is missing, or it divides twice. A length
+    is the square root of the sum of squares; divide by it once."""
+    return over(A, norm(A) ** 2) @ over(B, norm(B) ** 2).T
+
+
+@cosine.mistake
 def only_A_made_1_long(A, B):
     """Only the rows of A are divided by their length: longer rows of B still seem more alike.
     Divide those of B by theirs as well."""
@@ -417,24 +402,10 @@ def small_number_added(A, B):
 
 
 @cosine.mistake
-def scaled_dot_products(A, B):
-    """The dot products are divided by √D, as attention scores are: their spread is right, but long
-    vectors still count more. Divide by both lengths instead."""
-    return A @ B.T / np.sqrt(A.shape[-1])
-
-
-@cosine.mistake
 def distance(A, B):
     """It returns 1 - cosine, the cosine distance, which is 0 for the same direction. The similarity
     is the cosine itself, 1 there."""
     return 1 - cosine_similarity(A, B)
-
-
-@cosine.mistake
-def mean_subtracted(A, B):
-    """The mean of each row is subtracted first, which gives the correlation. The cosine takes the
-    vectors as they are, without centring."""
-    return cosine_similarity(*(x - x.mean(axis=-1, keepdims=True) for x in (A, B)))
 
 
 @cosine.mistake
