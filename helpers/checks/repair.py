@@ -22,15 +22,17 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from helpers.checks import sandbox
 from helpers.checks.compare import ATOL, RTOL, Raised, same
-from helpers.checks.edits import Donors, Edit, Surgeon, arguments, assigned, text
+from helpers.checks.donors import Donors
+from helpers.checks.edits import Edit, Surgeon
 from helpers.checks.sandbox import Observation, OutOfTime
+from helpers.checks.syntax import arguments, assigned, text
 from helpers.checks.whys import Change, Repair, change_of
 from helpers.exercises import find
 from helpers.exercises.exercise import Exercise, Probe
@@ -45,13 +47,14 @@ FAR = -1.0  # a change that leads so far away from all right answers is an accid
 SHOWN = 5  # candidates that are verified
 LONGEST = 6000  # letters of an answer
 
-FORBIDDEN = set("""
-    open exec eval compile input breakpoint globals locals vars setattr delattr getattr
-    __import__ os sys subprocess socket shutil pathlib Path ctypes signal threading multiprocessing
-    requests urllib http asyncio tempfile pickle io builtins importlib atexit gc inspect exit quit
-    system popen fork kill remove unlink rmdir rmtree mkdir makedirs rename write writelines
-    write_text write_bytes save savez savetxt tofile dump memmap fromfile load loadtxt
-    start_new_thread Thread Process Pool""".split())  # fmt: skip
+HARMLESS = set("""numpy torch math collections functools itertools operator random copy re string
+    helpers typing dataclasses statistics""".split())  # fmt: skip
+FORBIDDEN = set("""open exec eval compile input breakpoint globals locals vars setattr delattr
+    getattr os sys io builtins ctypes ctypeslib hub popen system fork kill remove unlink rmdir mkdir
+    makedirs
+    rename write writelines save savez savez_compressed savetxt tofile dump memmap open_memmap
+    fromfile genfromtxt load loadtxt from_file load_library multiprocessing distributed
+    share_memory_ utils cpp_extension""".split())  # fmt: skip
 
 
 # ---------------------------------------------------------------- the answer's source
@@ -77,25 +80,32 @@ def tree_of(function: Any) -> ast.FunctionDef | None:
 
 def is_safe(function: FunctionType, node: ast.AST, seen: tuple = ()) -> bool:
     """Whether an answer, and what it calls of the notebook, keeps away from files and processes."""
-    for part in ast.walk(node):
-        names = [getattr(part, name, None) for name in ("id", "attr", "name", "module")]
-        words = {n for name in names if isinstance(name, str) for n in name.split(".")}
-        if words & FORBIDDEN or any(w.startswith("__") for w in words):
-            return False
+    if any(not _is_harmless(part) for part in ast.walk(node)):
+        return False
     for name in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
         used = function.__globals__.get(name)
+        if isinstance(used, ModuleType) and used.__name__.partition(".")[0] not in HARMLESS:
+            return False
         if isinstance(used, FunctionType) and not _of_a_library(used) and used not in seen:
             with contextlib.suppress(OSError, TypeError, SyntaxError, ValueError):
-                inner = ast.parse(textwrap.dedent(inspect.getsource(used)))
-                if is_safe(used, inner, (*seen, function)):
+                if is_safe(used, ast.parse(source_text(used)), (*seen, function)):
                     continue
             return False
     return True
 
 
+def _is_harmless(part: ast.AST) -> bool:
+    """Whether a node imports nothing but numbers, and names nothing that reaches outside."""
+    if isinstance(part, ast.Import | ast.ImportFrom):
+        homes = [getattr(part, "module", None) or alias.name for alias in part.names]
+        return all(home.partition(".")[0] in HARMLESS for home in homes)
+    name = getattr(part, "attr", None) or getattr(part, "id", None) or ""
+    return name not in FORBIDDEN and not name.startswith("__")
+
+
 def _of_a_library(function: FunctionType) -> bool:
-    home = (getattr(function, "__module__", None) or "").partition(".")[0]
-    return home in ("helpers", "numpy", "torch", "math", "collections", "functools", "itertools")
+    home = getattr(function, "__module__", None) or ""
+    return home.partition(".")[0] in HARMLESS
 
 
 def bare(function: ast.FunctionDef) -> ast.FunctionDef:
@@ -360,15 +370,23 @@ def compiled(function: ast.FunctionDef) -> Any:
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise OutOfTime in a candidate that takes too long, where signals can."""
-    if not can_signal():
+    """Raise OutOfTime in a candidate that takes too long: by a signal, or from another thread."""
+    if can_signal():
+        signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    elif sandbox.has_threads():
+        clock = threading.Timer(4 * seconds, sandbox.interrupt, [threading.current_thread()])
+        clock.daemon = True
+        clock.start()
+        try:
+            yield
+        finally:
+            clock.cancel()
+    else:
         yield
-        return
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 def can_signal() -> bool:
@@ -415,9 +433,15 @@ def repair_of(
     function: Any, known: Exercise, backend: str, expected: list[Observation]
 ) -> Repair | None:
     """The change that makes an answer right, None where none was found in time."""
-    node = tree_of(function)
+    node, forks = tree_of(function), sandbox.can_fork(known)
     if node is None or node.name != known.name:
         return None
+    if (
+        not forks
+        and not sandbox.has_threads()
+        and any(isinstance(n, ast.While) for n in ast.walk(node))
+    ):
+        return None  # nothing could end it
     search = Search(function, known, backend, expected)
 
     def work(write: Callable[[bytes], None]) -> None:
@@ -429,7 +453,6 @@ def repair_of(
             search.deadline = search.began + SECONDS
             search.run(bare_answer(node), lambda found: write(packed(found)))
 
-    forks = sandbox.can_fork(known)
     lines, forged, _ = sandbox.lines_of(work, SECONDS + 1, forks)
     if forged:
         return None

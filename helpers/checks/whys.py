@@ -26,6 +26,7 @@ KINDS = {
     "overwritten": "what is overwritten", "range": "the range",
     "assignment": "the assignment", "return": "what is returned",
 }  # fmt: skip
+COPY = "An argument belongs to whoever calls the function: change a copy, not the thing itself."
 ENOUGH = 0.34  # of a why's weight, for it to be meant
 
 
@@ -234,6 +235,8 @@ def words(text: str) -> Counter:
 
 def why_of(change: Change, known: Exercise) -> str:
     """The why of the expression that a change touches or puts in, "" where none fits."""
+    if change.kind == "copy":
+        return COPY
     spelt = [(why, words(s)) for why in known.whys for s in why.code]
     common = Counter(w for why in known.whys for w in {w for s in why.code for w in words(s)})
     old, new = words(change.old), words(change.new)
