@@ -35,13 +35,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from helpers.decoding import generate  # noqa: E402
-from helpers.layers import (  # noqa: E402
-    DecoderOnly,
-    EncoderLayer,
-    MultiHeadAttention,
-    causal_mask,
-    unwatched,
-)
+from helpers.layers import EncoderLayer, MultiHeadAttention, causal_mask, unwatched  # noqa: E402
+from helpers.models import DecoderOnly  # noqa: E402
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 BATCH, D, H = 8, 256, 8
@@ -65,7 +60,7 @@ def attention(kind: str, T: int) -> Works:
         options |= {"attn_mask": forbidden, "is_causal": True}
 
     def run_ours() -> None:
-        out = ours(x, "causal" if kind == "causal" else None)
+        out = ours(x, causal=kind == "causal")
         if kind == "with weights":
             assert ours.weights.shape == (BATCH, H, T, T)
         out.sum().backward()
@@ -80,7 +75,7 @@ def layer(kind: str, T: int) -> Works:
     x, later = vectors(T), nn.Transformer.generate_square_subsequent_mask(T, device=DEVICE)
     if kind == "causal":
         return (
-            lambda: ours(x, "causal").sum().backward(),
+            lambda: ours(x, causal=True).sum().backward(),
             lambda: theirs(x, src_mask=later, is_causal=True).sum().backward(),
         )
     return lambda: ours(x).sum().backward(), lambda: theirs(x).sum().backward()

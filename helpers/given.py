@@ -27,6 +27,20 @@ def said(value: Any) -> str:
     return text if plain else f"{text} ({type(value).__name__})"
 
 
+def check_positive(**sizes: int) -> None:
+    """Raise ValueError unless each size is more than 0."""
+    for name, size in sizes.items():
+        if not size > 0:
+            raise ValueError(f"{name} is {size}, but must be positive")
+
+
+def check_rate(**rates: float) -> None:
+    """Raise ValueError unless each rate of dropping is in [0, 1)."""
+    for name, rate in rates.items():
+        if not 0 <= rate < 1:
+            raise ValueError(f"{name} is {rate}, but must be at least 0 and less than 1")
+
+
 def as_array(name: str, value: Any, kinds: str = "biuf") -> np.ndarray:
     """NumPy, PyTorch, pandas or lists as an array of numbers (kinds of dtype; U are strings)."""
     if isinstance(value, np.ma.MaskedArray):

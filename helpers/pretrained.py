@@ -24,7 +24,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 from torch.overrides import TorchFunctionMode
 
-from helpers.layers import DecoderOnly, Encoder, unwatched
+from helpers.layers import unwatched
+from helpers.models import DecoderOnly, Encoder
 
 INSTALL = 'pip install "attention-step-by-step[pretrained]"'
 try:

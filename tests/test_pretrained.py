@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from helpers import pretrained
 from helpers.decoding import generate
-from helpers.layers import DecoderOnly, Encoder
+from helpers.models import DecoderOnly, Encoder
 from helpers.pretrained import (
     SentenceEncoder,
     load_bert,

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers.layers import Transformer, in_mode, unwatched
+from helpers.layers import in_mode, unwatched
+from helpers.models import Transformer
 from helpers.training import checkpoints
 from helpers.training.batches import Examples
 from helpers.training.progress import progress

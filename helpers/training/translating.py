@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from helpers.decoding import generate
-from helpers.layers import Transformer, unwatched
+from helpers.layers import unwatched
+from helpers.models import Transformer
 from helpers.text import decode
 from helpers.training.batches import END, PAD, START, examples, pad_ids
 from helpers.training.grammar import Pair
