@@ -394,7 +394,7 @@ def test_the_word_causal_is_the_causal_mask(T):
     torch.testing.assert_close(attention(x, causal=True), expected)
     torch.testing.assert_close(attention.weights, weights)
     with pytest.raises(TypeError, match="mask has type str"):
-        attention(x, "causal")
+        attention(x, "casual")
 
 
 def test_causal_mask_behind_a_past():
