@@ -1,8 +1,8 @@
 """Measure our layers beside PyTorch's own, cached beside uncached writing, and the memory.
 
-    python .ci/bench.py                       everything: some minutes
-    python .ci/bench.py attention memory      some of: attention, layer, writing, minilm, memory
-    python .ci/bench.py --rounds 3            fewer rounds
+    python tests/bench_layers.py                   everything: some minutes
+    python tests/bench_layers.py attention memory  some of: attention layer writing minilm memory
+    python tests/bench_layers.py --rounds 3        fewer rounds
 
 Every line is one race in this process: a round measures ours, then theirs, and the ratio of the
 line is the median over the rounds of theirs / ours. Above 1, ours is faster (or smaller). On a
@@ -31,13 +31,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
+from helpers.decoding import generate
+from helpers.layers import EncoderLayer, MultiHeadAttention, causal_mask, unwatched
+from helpers.models import DecoderOnly
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from helpers.decoding import generate  # noqa: E402
-from helpers.layers import EncoderLayer, MultiHeadAttention, causal_mask, unwatched  # noqa: E402
-from helpers.models import DecoderOnly  # noqa: E402
-
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 BATCH, D, H = 8, 256, 8
 LENGTHS = (16, 64, 256, 1024)
