@@ -98,7 +98,7 @@ Step = Callable[[dict[int, int]], np.ndarray]
 
 
 class Writer(Protocol):
-    """What `generate` needs of a model, such as `helpers.layers.DecoderOnly`.
+    """What `generate` needs of a model, such as `helpers.models.DecoderOnly`.
 
     `with model.continuation(prompts, max_new_tokens, cached) as step` makes it ready. `step` takes
     the newest token of each row that goes on, {row: id}, and returns the logits of the token after
@@ -124,7 +124,7 @@ def generate(
 ) -> list[list[int]]:
     """Continue each prompt until end_id or max_new_tokens; returns the new ids, end_id included.
 
-    `model` is a `helpers.layers.DecoderOnly`, or `translator.answering(src)` with the start token
+    `model` is a `helpers.models.DecoderOnly`, or `translator.answering(src)` with the start token
     as each prompt. The likeliest token is taken, or, with an rng, one drawn as `next_token_probs`
     says, row by row. Prompts may differ in length. With `cached`, each token is read once;
     without, all again for each new one, with the same result. Raises ValueError for an empty

@@ -23,6 +23,7 @@ from PIL import Image
 
 from helpers.given import as_array, as_floats, as_labels, as_names, as_switch, as_text, said
 from helpers.shown import number, show  # noqa: F401 (lessons import `show` from here)
+from helpers.stages import STAGES
 
 QUICK = 65_536  # bytes: a picture that stays larger is not compressed with more effort
 # 4.3:1 on white and on #111111; no ink has more on both. The colours have at least 3.3:1 and stay
@@ -186,23 +187,6 @@ def curves(
 
 
 # The map of the course: each box of the transformer, and the stage at which it is built.
-STAGES = {
-    "prediction": "00",
-    "one-hot": "01",
-    "qkv": "02",
-    "scores": "03",
-    "scaling": "04",
-    "softmax": "05",
-    "masking": "06",
-    "dropout": "07",
-    "multi-head": "08",
-    "positions": "09",
-    "add-norm": "10",
-    "feed-forward": "11",
-    "decoder": "12",
-    "training": "13",
-    "pretrained": "14",
-}
 # The last two build no box; they put whole columns to work.
 _AT_WORK = {"training": ("encoder", "decoder"), "pretrained": ("encoder",)}
 _HEAD = [

@@ -15,7 +15,7 @@ from helpers.models import Encoder
 class SentenceEncoder(nn.Module):
     """BERT's encoder with its tokenizer: sentences in, a vector for each token or sentence out.
 
-    Token, position and segment vectors are added and normalised, then `helpers.layers.Encoder`
+    Token, position and segment vectors are added and normalised, then `helpers.models.Encoder`
     works on them: (B, T) ids → (B, T, d_model). `encode` makes one vector of each sentence. A
     sentence is cut after `max_tokens` tokens. Raises what the layers refuse. Devlin et al. (2019).
     """
