@@ -49,11 +49,7 @@ def layer_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, eps: float = 
 
 
 def add_and_norm(
-    x: np.ndarray,
-    sublayer_out: np.ndarray,
-    gamma: np.ndarray,
-    beta: np.ndarray,
-    eps: float = 1e-5,
+    x: np.ndarray, sublayer_out: np.ndarray, gamma: np.ndarray, beta: np.ndarray, eps: float = 1e-5
 ) -> np.ndarray:
     """Add a sub-layer's output to its input and normalise (post-norm): LayerNorm(x + sublayer(x)).
 

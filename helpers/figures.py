@@ -83,31 +83,17 @@ def canvas(
         return figure, figure.subplots(rows, columns, **subplots)
 
 
-def heatmap(
-    array: Any,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    title: str = "",
-    *,
-    row_name: str = "query",
-    column_name: str = "key",
-    alt: str | None = None,
-) -> Picture:
+def heatmap(array: Any, rows: Sequence[str], columns: Sequence[str], title: str = "", *,
+            row_name: str = "query", column_name: str = "key",
+            alt: str | None = None) -> Picture:  # fmt: skip
     """Draw a matrix as coloured cells with their numbers: (rows, columns)."""
     panels = {title: array}
     return heatmaps(panels, rows, columns, row_name=row_name, column_name=column_name, alt=alt)
 
 
-def heatmaps(
-    panels: Mapping[str, Any],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    row_name: str = "query",
-    column_name: str = "key",
-    shared_scale: bool = True,
-    alt: str | None = None,
-) -> Picture:
+def heatmaps(panels: Mapping[str, Any], rows: Sequence[str], columns: Sequence[str], *,
+             row_name: str = "query", column_name: str = "key", shared_scale: bool = True,
+             alt: str | None = None) -> Picture:  # fmt: skip
     """Draw several matrices of one shape side by side, on one colour scale or each on its own.
 
     Numbers that are NaN or infinite stay blank. Raises ValueError when labels do not fit.
@@ -134,14 +120,8 @@ def heatmaps(
     return Picture(figure, alt or _describe(arrays, rows, columns, row_name, column_name))
 
 
-def bars(
-    panels: Mapping[str, Sequence[float]],
-    labels: Sequence[str],
-    *,
-    ylabel: str = "",
-    decimals: int = 2,
-    alt: str | None = None,
-) -> Picture:
+def bars(panels: Mapping[str, Sequence[float]], labels: Sequence[str], *, ylabel: str = "",
+         decimals: int = 2, alt: str | None = None) -> Picture:  # fmt: skip
     """Draw one bar chart per panel, side by side, with the number on each bar."""
     figure, axes = canvas(
         max(4.0, len(panels) * (0.42 * len(labels) + 0.6)),
@@ -165,17 +145,9 @@ def bars(
     return Picture(figure, alt or f"Bar chart. {spoken}.")
 
 
-def curves(
-    x: Sequence[float],
-    lines: Mapping[str, Sequence[float]],
-    *,
-    xlabel: str,
-    ylabel: str,
-    alt: str,
-    title: str = "",
-    xscale: str = "linear",
-    yscale: str = "linear",
-) -> Picture:
+def curves(x: Sequence[float], lines: Mapping[str, Sequence[float]], *, xlabel: str, ylabel: str,
+           alt: str, title: str = "", xscale: str = "linear",
+           yscale: str = "linear") -> Picture:  # fmt: skip
     """Draw lines over a common axis, told apart by colour, dash and marker."""
     figure, ax = canvas(6.4, 3.2)
     for label, y in zip(plain(lines), lines.values(), strict=True):
@@ -327,13 +299,8 @@ def _matrix(array: Any, rows: Sequence[str], columns: Sequence[str]) -> np.ndarr
     return array
 
 
-def _describe(
-    arrays: Mapping[str, np.ndarray],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    row_name: str,
-    column_name: str,
-) -> str:
+def _describe(arrays: Mapping[str, np.ndarray], rows: Sequence[str], columns: Sequence[str],
+              row_name: str, column_name: str) -> str:  # fmt: skip
     parts = []
     for title, array in arrays.items():
         i, j = np.unravel_index(

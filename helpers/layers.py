@@ -49,16 +49,8 @@ class MultiHeadAttention(nn.Module):
     section 3.2.2; dropout on the weights as in the authors' code.
     """
 
-    def __init__(
-        self,
-        d_in: int,
-        d_out: int,
-        num_heads: int,
-        *,
-        d_head: int | None = None,
-        dropout: float = 0.0,
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, d_in: int, d_out: int, num_heads: int, *, d_head: int | None = None,
+                 dropout: float = 0.0, bias: bool = True) -> None:  # fmt: skip
         super().__init__()
         check_rate(dropout=dropout)
         self.num_heads = num_heads
@@ -73,15 +65,9 @@ class MultiHeadAttention(nn.Module):
         self.watched = True  # keep what `weights` is computed from
         self._seen: tuple[Tensor, Tensor, Mask, bool] | Tensor | None = None
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Mask = None,
-        memory: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-        *,
-        causal: bool = False,
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, memory: Tensor | None = None,
+                cache: KeyValueCache | None = None, *,
+                causal: bool = False) -> Tensor:  # fmt: skip
         """Let x attend to itself, or to `memory` (B, Tk, d_in): (B, T, d_in) → (B, T, d_out).
 
         With a cache, x holds the new tokens only, and Tk counts those of the cache too. A query
@@ -192,15 +178,8 @@ class FeedForward(nn.Module):
     dropout outside [0, 1). Paper, section 3.3; GELU from Hendrycks and Gimpel (2016).
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        d_ff: int,
-        *,
-        dropout: float = 0.0,
-        activation: str = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, activation: str = "relu",
+                 bias: bool = True) -> None:  # fmt: skip
         super().__init__()
         check_positive(d_model=d_model, d_ff=d_ff)
         check_rate(dropout=dropout)
@@ -290,14 +269,8 @@ class EncoderLayer(ResidualLayer):
         self.feed_forward = like.feed_forward(d_model, d_ff)
         self.norm2 = like.norm(d_model)
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Mask = None,
-        cache: KeyValueCache | None = None,
-        *,
-        causal: bool = False,
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, cache: KeyValueCache | None = None, *,
+                causal: bool = False) -> Tensor:  # fmt: skip
         """Mix the tokens, then transform each one: (B, T, d_model) → (B, T, d_model).
 
         Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
@@ -327,14 +300,8 @@ class DecoderLayer(ResidualLayer):
         self.feed_forward = like.feed_forward(d_model, d_ff)
         self.norm3 = like.norm(d_model)
 
-    def forward(
-        self,
-        y: Tensor,
-        memory: Tensor,
-        mask: Mask = None,
-        memory_mask: Mask = None,
-        cache: KeyValueCache | None = None,
-    ) -> Tensor:
+    def forward(self, y: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None,
+                cache: KeyValueCache | None = None) -> Tensor:  # fmt: skip
         """Read what is written so far, then the memory, then transform: (B, T, d_model).
 
         No token ever sees a later one; `mask` can only forbid more (padding). `memory_mask` says

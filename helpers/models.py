@@ -52,14 +52,8 @@ class Encoder(LayerStack):
 
     layer_type = EncoderLayer
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Mask = None,
-        cache: KeyValueCache | None = None,
-        *,
-        causal: bool = False,
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, cache: KeyValueCache | None = None, *,
+                causal: bool = False) -> Tensor:  # fmt: skip
         """Pass the sentence through all layers: (B, T, d_model) → (B, T, d_model).
 
         Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
@@ -76,14 +70,8 @@ class Decoder(LayerStack):
 
     layer_type = DecoderLayer
 
-    def forward(
-        self,
-        y: Tensor,
-        memory: Tensor,
-        mask: Mask = None,
-        memory_mask: Mask = None,
-        cache: KeyValueCache | None = None,
-    ) -> Tensor:
+    def forward(self, y: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None,
+                cache: KeyValueCache | None = None) -> Tensor:  # fmt: skip
         """Pass y through all layers, each reading the same memory (B, S, d_model): (B, T, d_model).
 
         Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
@@ -99,19 +87,9 @@ class Transformer(nn.Module):
     vocabulary, an odd d_model, and what the layers refuse. Paper, figure 1 and section 3.4.
     """
 
-    def __init__(
-        self,
-        src_vocab_size: int,
-        tgt_vocab_size: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        *,
-        pad_id: int = 0,
-        max_len: int = 1024,
-        **options: Any,
-    ) -> None:
+    def __init__(self, src_vocab_size: int, tgt_vocab_size: int, d_model: int, num_heads: int,
+                 d_ff: int, num_layers: int, *, pad_id: int = 0, max_len: int = 1024,
+                 **options: Any) -> None:  # fmt: skip
         super().__init__()
         check_positive(
             d_model=d_model, src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size
@@ -139,13 +117,8 @@ class Transformer(nn.Module):
         x = self.positions(_scaled(self.src_tokens, src))  # (B, S, d_model)
         return self.encoder(x, self.padding_mask(src))
 
-    def decode(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        memory_mask: Mask = None,
-        cache: KeyValueCache | None = None,
-    ) -> Tensor:
+    def decode(self, tgt: Tensor, memory: Tensor, memory_mask: Mask = None,
+               cache: KeyValueCache | None = None) -> Tensor:  # fmt: skip
         """Logits from target ids and what `encode` returned: (B, T) → (B, T, tgt_vocab_size).
 
         `memory_mask` is the source's `padding_mask`. With a cache, `tgt` holds the new tokens
@@ -163,14 +136,9 @@ class Transformer(nn.Module):
         """What `helpers.decoding.generate` needs to translate the sentences src, (B, S)."""
         return Answering(self, src)
 
-    def _write(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        memory_mask: Mask,
-        cache: KeyValueCache | None = None,
-        padding: Tensor | None = None,
-    ) -> Tensor:
+    def _write(self, tgt: Tensor, memory: Tensor, memory_mask: Mask,
+               cache: KeyValueCache | None = None,
+               padding: Tensor | None = None) -> Tensor:  # fmt: skip
         """The decoder's vectors of the tokens tgt: (B, T) → (B, T, d_model)."""
         seen = tgt if cache is None else cache.read(tgt)  # (B, Tk)
         readable = _readable(seen, self.pad_id, padding)  # (B, 1, Tk)
@@ -190,19 +158,9 @@ class DecoderOnly(nn.Module):
     layers refuse. Radford et al. (2018, 2019).
     """
 
-    def __init__(
-        self,
-        vocab_size: int,
-        context_length: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        *,
-        pad_id: int | None = None,
-        tie_weights: bool = False,
-        **options: Any,
-    ) -> None:
+    def __init__(self, vocab_size: int, context_length: int, d_model: int, num_heads: int,
+                 d_ff: int, num_layers: int, *, pad_id: int | None = None,
+                 tie_weights: bool = False, **options: Any) -> None:  # fmt: skip
         super().__init__()
         check_positive(vocab_size=vocab_size, context_length=context_length, d_model=d_model)
         check_positive(num_layers=num_layers)

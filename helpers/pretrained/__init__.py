@@ -20,14 +20,5 @@ except ModuleNotFoundError as error:
     error.msg = f"{error.name} is not installed: {INSTALL}"
     raise
 
-__all__ = [
-    "SentenceEncoder",
-    "download_gpt2",
-    "load_bert",
-    "load_gpt2",
-    "load_minilm",
-    "load_tokenizer",
-    "mean_vector",
-    "minilm_folder",
-    "shapes_only",
-]
+__all__ = ["SentenceEncoder", "download_gpt2", "load_bert", "load_gpt2", "load_minilm",
+           "load_tokenizer", "mean_vector", "minilm_folder", "shapes_only"]  # fmt: skip

@@ -20,21 +20,10 @@ class SentenceEncoder(nn.Module):
     sentence is cut after `max_tokens` tokens. Raises what the layers refuse. Devlin et al. (2019).
     """
 
-    def __init__(
-        self,
-        vocab_size: int,
-        context_length: int,
-        num_segments: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        *,
-        tokenizer: Tokenizer,
-        max_tokens: int | None = None,
-        activation: str = "gelu",
-        eps: float = 1e-12,
-    ) -> None:
+    def __init__(self, vocab_size: int, context_length: int, num_segments: int, d_model: int,
+                 num_heads: int, d_ff: int, num_layers: int, *, tokenizer: Tokenizer,
+                 max_tokens: int | None = None, activation: str = "gelu",
+                 eps: float = 1e-12) -> None:  # fmt: skip
         super().__init__()
         self.tokens = nn.Embedding(vocab_size, d_model)
         self.positions = nn.Embedding(context_length, d_model)

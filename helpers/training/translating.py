@@ -39,14 +39,8 @@ def translator(
     )
 
 
-def translate(
-    model: Transformer,
-    sentences: Sequence[str],
-    english: Vocab,
-    french: Vocab,
-    *,
-    cached: bool = True,
-) -> list[str]:
+def translate(model: Transformer, sentences: Sequence[str], english: Vocab, french: Vocab, *,
+              cached: bool = True) -> list[str]:  # fmt: skip
     """Translate sentences greedily: N English ones → N French ones.
 
     Raises ValueError for an empty list or a word outside the vocabulary.
