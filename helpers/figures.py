@@ -158,38 +158,27 @@ def curves(x: Sequence[float], lines: Mapping[str, Sequence[float]], *, xlabel: 
     return Picture(figure, alt)
 
 
+def _boxes(text: str) -> list[tuple[str, str]]:
+    return [tuple(box.split(": ")) for box in text.split("; ")]
+
+
 # The map of the course: each box of the transformer, and the stage at which it is built.
-# The last two build no box; they put whole columns to work.
+_HEAD = _boxes(
+    "Q, K, V: qkv; scores  Q Kᵀ: scores; scale  ÷ √d_k: scaling; mask: masking; softmax: softmax; "
+    "dropout: dropout; weights @ V: softmax"
+)
+_ENCODER = _boxes(
+    "tokens → vectors: one-hot; + positions: positions; multi-head attention: multi-head; "
+    "Add & Norm: add-norm; feed-forward: feed-forward; Add & Norm: add-norm"
+)
+_DECODER = _boxes(
+    "tokens → vectors: one-hot; + positions: positions; masked multi-head: decoder; "
+    "Add & Norm: add-norm; cross-attention: decoder; Add & Norm: add-norm; "
+    "feed-forward: feed-forward; Add & Norm: add-norm; linear → softmax: decoder; "
+    "next word: prediction"
+)
+# The last two stages build no box; they put whole columns to work.
 _AT_WORK = {"training": ("encoder", "decoder"), "pretrained": ("encoder",)}
-_HEAD = [
-    ("Q, K, V", "qkv"),
-    ("scores  Q Kᵀ", "scores"),
-    ("scale  ÷ √d_k", "scaling"),
-    ("mask", "masking"),
-    ("softmax", "softmax"),
-    ("dropout", "dropout"),
-    ("weights @ V", "softmax"),
-]
-_ENCODER = [
-    ("tokens → vectors", "one-hot"),
-    ("+ positions", "positions"),
-    ("multi-head attention", "multi-head"),
-    ("Add & Norm", "add-norm"),
-    ("feed-forward", "feed-forward"),
-    ("Add & Norm", "add-norm"),
-]
-_DECODER = [
-    ("tokens → vectors", "one-hot"),
-    ("+ positions", "positions"),
-    ("masked multi-head", "decoder"),
-    ("Add & Norm", "add-norm"),
-    ("cross-attention", "decoder"),
-    ("Add & Norm", "add-norm"),
-    ("feed-forward", "feed-forward"),
-    ("Add & Norm", "add-norm"),
-    ("linear → softmax", "decoder"),
-    ("next word", "prediction"),
-]
 
 
 def stage_map(stage: str) -> Picture:

@@ -7,6 +7,7 @@ To write with a model, give it to `helpers.decoding.generate`.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -196,8 +197,8 @@ class DecoderOnly(nn.Module):
 
         Raises ValueError for an id outside the vocabulary or more tokens than the context holds.
         """
-        _check_prompts(prompts, self.tokens.num_embeddings)
-        _check_room(prompts, max_new_tokens, self.positions.num_embeddings)
+        vocab_size, context_length = len(self.tokens.weight), len(self.positions.weight)
+        _check_prompts(prompts, max_new_tokens, vocab_size, context_length)
 
         def read(ids: Tensor, rows: list[int], *rest: Any) -> Tensor:
             return self.output(self._read(ids, *rest)[:, -1])
@@ -216,12 +217,12 @@ class DecoderOnly(nn.Module):
         return self.norm(self.layers(x, readable, cache, causal=True))
 
 
+@dataclass(frozen=True)
 class Answering:
     """A translator and the sentences src, (B, S), that it answers: see `Transformer.answering`."""
 
-    def __init__(self, model: Transformer, src: Tensor) -> None:
-        self.model = model
-        self.src = src
+    model: Transformer
+    src: Tensor
 
     @contextmanager
     def continuation(
@@ -235,8 +236,8 @@ class Answering:
         model, src = self.model, self.src
         if len(prompts) != len(src):
             raise ValueError(f"prompts has {len(prompts)} rows, but src has {len(src)} sentences")
-        _check_prompts(prompts, model.tgt_tokens.num_embeddings)
-        _check_room(prompts, max_new_tokens, model.positions.table.shape[0])
+        vocab_size, max_len = len(model.tgt_tokens.weight), len(model.positions.table)
+        _check_prompts(prompts, max_new_tokens, vocab_size, max_len)
         with _writing(model):
             memory, real = model.encode(src), model.padding_mask(src)
 
@@ -325,15 +326,12 @@ def _check_pad_id(pad_id: int | None, vocab_size: int) -> None:
         raise ValueError(f"pad_id is {pad_id}, but must be an id from 0 to {vocab_size - 1}")
 
 
-def _check_prompts(prompts: Sequence[Sequence[int]], vocab_size: int) -> None:
-    for i in (i for prompt in prompts for i in prompt):
-        if not 0 <= i < vocab_size:
-            raise ValueError(
-                f"prompts holds the id {i}, but ids must be from 0 to {vocab_size - 1}"
-            )
-
-
-def _check_room(prompts: Sequence[Sequence[int]], max_new_tokens: int, max_len: int) -> None:
+def _check_prompts(
+    prompts: Sequence[Sequence[int]], max_new_tokens: int, vocab_size: int, max_len: int
+) -> None:
+    if wrong := [i for prompt in prompts for i in prompt if not 0 <= i < vocab_size]:
+        need = f"ids must be from 0 to {vocab_size - 1}"
+        raise ValueError(f"prompts holds the id {wrong[0]}, but {need}")
     longest = max(map(len, prompts))
     needed = longest + max_new_tokens - 1  # the last one is not read again
     if needed > max_len:
