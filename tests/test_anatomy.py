@@ -96,7 +96,7 @@ def test_setup_is_the_same_but_for_the_imports(path):
 
 @every_notebook
 def test_map_shows_this_stage(path):
-    from helpers.figures import STAGES
+    from helpers.stages import STAGES
 
     (stage,) = re.fullmatch(r'stage_map\("([a-z-]+)"\)', code_cells(path)[1]["source"]).groups()
     assert STAGES[stage] == path.stem[:2]

@@ -9,17 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from helpers.cache import KeyValueCache
 from helpers.decoding import generate, greedy_decode, next_token_probs, sample_token
-from helpers.layers import (
-    Decoder,
-    DecoderOnly,
-    Encoder,
-    KeyValueCache,
-    MultiHeadAttention,
-    Transformer,
-    causal_mask,
-    unwatched,
-)
+from helpers.layers import MultiHeadAttention, causal_mask, unwatched
+from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
 
 pytestmark = pytest.mark.slow
 
@@ -175,10 +168,10 @@ def test_weights_through_a_cache_are_the_last_rows():
     attention = scramble(MultiHeadAttention(12, 12, 3))
     x, cache = torch.randn(2, 5, 12, dtype=torch.float64), KeyValueCache()
     with torch.no_grad():
-        attention(x, "causal")
+        attention(x, causal=True)
         whole = attention.weights
-        attention(x[:, :3], "causal", cache=cache)
-        attention(x[:, 3:], "causal", cache=cache)
+        attention(x[:, :3], causal=True, cache=cache)
+        attention(x[:, 3:], causal=True, cache=cache)
     torch.testing.assert_close(attention.weights, whole[:, :, 3:])
 
 
@@ -193,7 +186,7 @@ def test_room_doubles_and_rows_can_be_kept():
         assert cache.length(attention) == 39 and len(rooms) <= 7  # 1, 2, 4 … 64
         cache.keep(torch.tensor([2, 0]))
         out = attention(x[[2, 0], 39:], cache=cache)
-        torch.testing.assert_close(out, attention(x, "causal")[[2, 0], 39:])
+        torch.testing.assert_close(out, attention(x, causal=True)[[2, 0], 39:])
 
 
 def test_a_cache_refuses_gradients():

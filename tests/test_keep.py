@@ -467,7 +467,7 @@ def test_a_lock_that_never_opens_is_a_sentence(notebook, path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def fresh(ci):
-    """`.ci/fresh.py`."""
+    """`tools/fresh.py`."""
     return ci("fresh").fresh
 
 
@@ -506,7 +506,7 @@ def test_runs_that_compare_or_save_keep_nothing(root, target, tmp_path):
     (rule,) = re.findall(rf"^{target}: .*(?:\n#.*)*", rules, re.MULTILINE)[:1]
     assert "MY_TRANSFORMER := off" in rules and target in rule
     assert os.environ["MY_TRANSFORMER"] == "off"
-    script = (root / ".ci" / "notebooks.py").read_text("utf-8")
+    script = (root / "tools" / "notebooks.py").read_text("utf-8")
     assert 'os.environ["MY_TRANSFORMER"] = "off"' in script
 
 

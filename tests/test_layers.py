@@ -16,20 +16,17 @@ from torch.nn import functional as F
 from helpers import attention as numpy_attention
 from helpers import blocks, layers
 from helpers.layers import (
-    Decoder,
     DecoderLayer,
-    DecoderOnly,
-    Encoder,
     EncoderLayer,
     FeedForward,
     MultiHeadAttention,
     PositionalEncoding,
     Stack,
-    Transformer,
     causal_mask,
     make_stack,
     unwatched,
 )
+from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
 
 MANY = settings(max_examples=40, deadline=None)
 FEW = settings(max_examples=15, deadline=None)
@@ -394,7 +391,7 @@ def test_the_word_causal_is_the_causal_mask(T):
     attention = scramble(MultiHeadAttention(6, 6, 2)).double()
     x = draw(2, T, 6)
     expected, weights = attention(x, causal_mask(T)), attention.weights
-    torch.testing.assert_close(attention(x, "causal"), expected)
+    torch.testing.assert_close(attention(x, causal=True), expected)
     torch.testing.assert_close(attention.weights, weights)
     with pytest.raises(TypeError, match="mask has type str"):
         attention(x, "casual")

@@ -16,9 +16,9 @@ from helpers import attention
 from helpers.checks import evidence, learner, page
 from helpers.checks.compare import Opaque, Raised, TimedOut
 from helpers.checks.judge import Evidence, Verdict, grade
-from helpers.checks.keep import TITLES
 from helpers.exercises import ASKED, exercises
 from helpers.exercises.exercise import About
+from helpers.stages import TITLES
 
 ASKED_NAMES = [name for names in ASKED.values() for name in names]
 VOID = {"br", "img"}

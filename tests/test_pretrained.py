@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from helpers import pretrained
 from helpers.decoding import generate
-from helpers.layers import DecoderOnly, Encoder
+from helpers.models import DecoderOnly, Encoder
 from helpers.pretrained import (
     SentenceEncoder,
     load_bert,
@@ -146,7 +146,7 @@ def test_encode_does_what_the_published_settings_say():
         "pooling_mode_mean_tokens"
     ]
     settings = json.loads((MINILM / "sentence_bert_config.json").read_text())
-    assert settings["max_seq_length"] == pretrained.MINILM_MAX_TOKENS
+    assert settings["max_seq_length"] == pretrained.hub.MINILM_MAX_TOKENS
     steps = [
         step["type"].split(".")[-1] for step in json.loads((MINILM / "modules.json").read_text())
     ]
@@ -455,7 +455,7 @@ def test_the_file_is_needed_no_longer_once_it_is_loaded(tmp_path):
 
 def test_gpt2_has_the_published_number_of_parameters(tmp_path):
     transformers.GPT2Config().save_pretrained(tmp_path)
-    options = pretrained._gpt2_options(tmp_path / "config.json")
+    options = pretrained.formats.gpt2_options(tmp_path / "config.json")
     with pretrained.shapes_only():
         model = DecoderOnly(**options, pre_norm=True)
     assert sum(p.numel() for p in model.parameters()) == 124_439_808
@@ -814,7 +814,7 @@ DOWNLOAD = """\
 import sys, time
 from helpers import pretrained
 for digest in sys.stdin:
-    pretrained.GPT2_DIGESTS = {"model.safetensors": digest.strip()}
+    pretrained.hub.GPT2_DIGESTS = {"model.safetensors": digest.strip()}
     start = time.monotonic()
     try:
         folder = pretrained.download_gpt2()
@@ -860,14 +860,14 @@ class Hub(http.server.BaseHTTPRequestHandler):
     folder: Path
 
     def do_HEAD(self) -> bytes:
-        name = self.path.partition(f"/resolve/{pretrained.GPT2_REVISION}/")[2]
-        right = self.path.startswith(f"/{pretrained.GPT2_REPOSITORY}/") and name
+        name = self.path.partition(f"/resolve/{pretrained.hub.GPT2_REVISION}/")[2]
+        right = self.path.startswith(f"/{pretrained.hub.GPT2_REPOSITORY}/") and name
         right = right and (self.folder / name).is_file()
         body = (self.folder / name).read_bytes() if right else b""
         self.send_response(200 if right else 404)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("ETag", f'"{len(body)}"')
-        self.send_header("X-Repo-Commit", pretrained.GPT2_REVISION)
+        self.send_header("X-Repo-Commit", pretrained.hub.GPT2_REVISION)
         self.end_headers()
         return body
 

@@ -121,7 +121,7 @@ CASES["001-11-r-in-strawberry"] = lambda: tokenize("strawberry")[0].count("r")
 @case("001-16-appendix-output-shape")
 def appendix_shape():
     """(sequence, batch, vocabulary): the same axes in the order batch first are (32, 10, 1000)."""
-    from helpers.layers import DecoderOnly
+    from helpers.models import DecoderOnly
 
     model = DecoderOnly(1000, context_length=10, d_model=20, num_heads=2, d_ff=40, num_layers=1)
     batch, length, vocabulary = model(torch.zeros(32, 10, dtype=torch.long)).shape

@@ -24,7 +24,7 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 @pytest.fixture(scope="module")
 def site(ci):
-    """`.ci/site.py`."""
+    """`tools/site.py`."""
     return ci("site")
 
 
@@ -250,7 +250,7 @@ def test_saved_widget_comes_with_its_picture_and_state(site, saved):
     assert [i["alt"] for i in page.all("img")] == [HOSTILE, HOSTILE]
     state, *_, host = page.raw["script"]
     assert json.loads(state) == {"widget-b": MODELS["widget-b"]}
-    assert host == (ROOT / ".ci/site/host.js").read_text(encoding="utf-8")
+    assert host == (ROOT / "tools/site/host.js").read_text(encoding="utf-8")
 
 
 def test_hostile_tokens_stay_data(site, saved):
@@ -265,14 +265,14 @@ def test_hostile_tokens_stay_data(site, saved):
 
 
 def test_host_is_short_and_fetches_nothing():
-    host = (ROOT / ".ci/site/host.js").read_text(encoding="utf-8")
+    host = (ROOT / "tools/site/host.js").read_text(encoding="utf-8")
     assert len(host.splitlines()) <= 45
     assert not re.search(r"fetch|XMLHttp|https?:|require|innerHTML|eval", host)
 
 
 def test_page_is_the_same_every_time(saved):
     """Also with another order of hashes."""
-    code = "import runpy, sys, pathlib; site = runpy.run_path('.ci/site.py')\n"
+    code = "import runpy, sys, pathlib; site = runpy.run_path('tools/site.py')\n"
     code += "print(ascii(site['notebook_page'](pathlib.Path(sys.argv[1]))))"
     call = [sys.executable, "-c", code, str(saved)]
     runs = [

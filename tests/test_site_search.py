@@ -13,7 +13,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 @pytest.fixture(scope="module")
 def site(ci):
-    """`.ci/site.py`."""
+    """`tools/site.py`."""
     return ci("site")
 
 

@@ -20,13 +20,13 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 @pytest.fixture(scope="module")
 def tool(ci):
-    """`.ci/notebooks.py`."""
+    """`tools/notebooks.py`."""
     return ci("notebooks")
 
 
 @pytest.fixture(scope="module")
 def links(ci):
-    """`.ci/links.py`."""
+    """`tools/links.py`."""
     return ci("links")
 
 
@@ -292,7 +292,7 @@ def folder(tool, tmp_path, monkeypatch):
 
 
 def command(tool, capsys, monkeypatch, *arguments):
-    """Run `.ci/notebooks.py` with arguments; its exit status and all it printed."""
+    """Run `tools/notebooks.py` with arguments; its exit status and all it printed."""
     monkeypatch.setattr("sys.argv", ["notebooks.py", *map(str, arguments)])
     capsys.readouterr()
     status = tool.main()
@@ -591,12 +591,12 @@ def test_make_lab_trusts_the_notebooks_first(tmp_path):
 
 def test_make_runs_scripts_that_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    scripts = re.findall(r"\$\(BIN\)/python (\.ci/\w+\.py)", makefile)
+    scripts = re.findall(r"\$\(BIN\)/python (t\w+/\w+\.py)", makefile)
     assert len(scripts) >= 5
     assert all((ROOT / script).is_file() for script in scripts)
 
 
 def test_make_site_is_ignored_by_git_but_its_parts_are_not():
-    """`site/` without the slash before it would hide `.ci/site/` as well."""
+    """`site/` without the slash before it would hide `tools/site/` as well."""
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert "/site/" in ignored and "site/" not in ignored

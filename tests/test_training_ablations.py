@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from helpers.layers import EncoderLayer, MultiHeadAttention, Transformer
+from helpers.layers import EncoderLayer, MultiHeadAttention
+from helpers.models import Transformer
 from helpers.training import ABLATIONS, ablation, read_table, translator, vocabularies
 from helpers.training.ablations import SEEDS, Result, course_corpus, parts
 

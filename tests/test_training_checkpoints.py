@@ -281,7 +281,7 @@ def test_in_another_thread_training_works_too(start, uninterrupted):
 STEPS = 40 + 40 * KILLS  # more than can be done between the kills
 PARENT = f"""
 import os, sys, torch, numpy as np
-from helpers.layers import Transformer
+from helpers.models import Transformer
 from helpers.training import corpus, examples, fit, vocabularies
 
 pairs = corpus(40, np.random.default_rng(1))

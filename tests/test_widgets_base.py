@@ -130,7 +130,7 @@ def test_no_script_reads_text_as_html_or_asks_the_network():
 
 def test_javascript_stays_readable():
     """At most 1,290 lines in all, the site's and JupyterLab's, each at most 100 signs wide."""
-    host = Path(__file__).resolve().parents[1] / ".ci" / "site" / "host.js"
+    host = Path(__file__).resolve().parents[1] / "tools" / "site" / "host.js"
     lab = FOLDER / "jupyterlab" / "picture.js"
     paths = [*SCRIPTS, host, lab]
     lines = [line for path in paths for line in path.read_text("utf-8").splitlines()]
