@@ -52,59 +52,30 @@ def test_an_answer_that_fits_none_or_several_is_refused(choices, answer, count):
         predict("Which?", choices, answer=answer)
 
 
-def test_the_refusal_names_answer_and_choices():
-    with pytest.raises(ValueError, match=r"answer is 7, but .* choices \['1', 2, 3\.5\]"):
-        predict("Which?", ["1", 2, 3.5], answer=np.int64(7))
+def test_words_and_picture_do_not_tell_the_answer():
+    made = [predict("How much\n   is it?", [1, 0.5, "$y$"], answer=a, reason="SECRET")
+            for a in (1, 0.5, "$y$")]  # fmt: skip
+    bundles = [shown._repr_mimebundle_() for shown in made]
+    data, metadata = bundles[0]
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == made[0].model_id
+    assert data["text/plain"] == metadata["image/png"]["alt"] == repr(made[0])
+    assert repr(made[0]) == "Question: How much is it? Choices: A) 1 B) 0.5000 C) $y$"
+    assert len({data["image/png"] for data, _ in bundles}) == 1
+    assert Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).width > 200
 
 
-def test_words_hold_the_question_and_choices_and_not_the_answer():
-    shown = predict("How much\n   is it?", [1, 0.5, "none"], answer=0.5, reason="Half of it.")
-    assert repr(shown) == "Question: How much is it? Choices: A) 1 B) 0.5000 C) none"
-    assert shown.choices == ["1", "0.5000", "none"]
-
-
-def test_the_bundle_has_a_view_a_picture_and_its_words():
-    for question in ("Short?", "long " * 60 + "?", r"$\frac$ and $x$"):
-        choices = ["a", "b" * 200, "$y$", "two\nlines"]
-        shown = predict(question, choices, answer="a", reason="SECRET")
-        data, metadata = shown._repr_mimebundle_()
-        assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == shown.model_id
-        assert data["text/plain"] == metadata["image/png"]["alt"] == repr(shown)
-        assert "SECRET" not in repr(shown)
-        picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
-        assert picture.width >= metadata["image/png"]["width"] > 200
-
-
-def test_the_picture_does_not_depend_on_the_answer():
-    pictures = [predict("Which?", ["a", "b", "c"], answer=a).picture().png for a in "abc"]
-    assert len(set(pictures)) == 1
-
-
-BAD = {
-    "two": (("Which?", [1, 2]), ValueError, "three or four"),
-    "five": (("Which?", [1, 2, 3, 4, 5]), ValueError, "three or four"),
-    "string": (("Which?", "abc"), TypeError, "choices is 'abc'"),
-    "alike": (("Which?", [1, 2.0, "2.0000"]), ValueError, "look alike"),
-    "empty": (("Which?", [1, 2, " "]), ValueError, "none may be empty"),
-    "no question": ((" ", [1, 2, 3]), ValueError, "none may be empty"),
-    "question": ((None, [1, 2, 3]), TypeError, "question is None"),
-    "NaN": (("Which?", [1, 2, np.nan]), ValueError, r"choices\[2\] is nan, but must be a fin"),
-    "list": (("Which?", [1, 2, [3]]), TypeError, r"choices\[2\] is \[3\]"),
-    "array": (("Which?", [1, np.zeros(2), 3]), TypeError, r"choices\[1\] is .*ndarray"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused_with_a_reason(name):
-    arguments, error, message = BAD[name]
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("Which?", [1, 2, 3, 4, 5]), "three or four"),
+        (("Which?", [1, 2.0, "2.0000"]), "look alike"),
+        (("Which?", [1, 2, " "]), "none may be empty"),
+        (("Which?", [1, 2, np.nan]), r"choices\[2\] is nan, but must be a fin"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(arguments, message):
+    with pytest.raises(ValueError, match=message):
         predict(*arguments, answer=1)
-
-
-def test_an_answer_must_be_one_value():
-    with pytest.raises(TypeError, match=r"answer is \(6, 2\) \(tuple\)"):
-        predict("Which shape?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=(6, 2))
-    assert predict("Which?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=str((6, 2))).right == 0
 
 
 # ---------------------------------------------------------------- folded
