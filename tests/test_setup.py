@@ -84,15 +84,11 @@ on_unix = pytest.mark.skipif(os.name == "nt", reason="Windows has no HOME")
 
 
 @on_unix
-def test_a_home_that_can_be_written_stays(tmp_path):
-    assert make('echo "$$HOME"', HOME=str(tmp_path)) == str(tmp_path)
-
-
-@on_unix
-@pytest.mark.parametrize("home", [NO_HOME, ""])
-def test_without_a_home_all_files_stay_in_the_environment(home):
+def test_without_a_home_all_files_stay_in_the_environment(tmp_path):
     """Those of Jupyter, IPython, matplotlib and uv: they all look into HOME."""
-    assert make('echo "$$HOME"', HOME=home) == str(ROOT / ".venv" / "home")
+    ours = str(ROOT / ".venv" / "home")
+    for home, used in ((NO_HOME, ours), ("", ours), (str(tmp_path), str(tmp_path))):
+        assert make('echo "$$HOME"', HOME=home) == used
 
 
 @on_unix
@@ -148,45 +144,3 @@ def test_the_oldest_widgets_that_are_allowed_show_a_picture_and_live(tmp_path):
     call(*UV, "pip", "install", "--python", python, *oldest, *rest)
     said = call(python, "-c", DISPLAY, env=environment(PYTHONPATH=str(ROOT)))
     assert said.split() == ["application/vnd.jupyter.widget-view+json", "image/png", "text/plain"]
-
-
-# ---------------------------------------------------------------- threads
-
-TIMED = """\
-import os, sys, time
-import nbformat
-from IPython.core.interactiveshell import InteractiveShell
-
-shell = InteractiveShell.instance()
-for cell in nbformat.read(sys.argv[1], as_version=4).cells:
-    if cell.cell_type == "code":
-        before = time.process_time()
-        assert shell.run_cell(cell.source).success, cell.id
-        if cell.id == "training-loop":
-            print("seconds", time.process_time() - before)
-            break
-"""
-
-
-def training_seconds(**variables: str) -> float:
-    """Processor time of the training loop of notebook 12."""
-    path = ROOT / "notebooks" / "12_decoder_prediction.ipynb"
-    said = call(sys.executable, "-c", TIMED, path, env=environment(**variables), cwd=path.parent)
-    return float(said.rpartition("seconds")[2])
-
-
-@pytest.mark.long
-def test_training_needs_no_setting_of_threads():
-    """Where matrices are tiny, a second thread is waited for longer than it computes."""
-    assert training_seconds() < 2 * training_seconds(OMP_NUM_THREADS="1") + 1
-
-
-# ---------------------------------------------------------------- links
-
-
-def test_tests_make_links_where_they_can_and_skip_where_not():
-    for path in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                by_hand = node.func.attr in ("symlink", "symlink_to")
-                assert not by_hand or path.name == "conftest.py", f"{path.name}: line {node.lineno}"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from helpers.layers import EncoderLayer, MultiHeadAttention, Transformer
 from helpers.training import ABLATIONS, ablation, read_table, translator, vocabularies
-from helpers.training.ablations import SEEDS, Result, course_corpus, parts
+from helpers.training.ablations import SEEDS, course_corpus, parts
 
 
 @pytest.fixture(scope="module")
@@ -104,17 +104,6 @@ def test_no_residual_and_no_norm_by_their_formulas(model):
         torch.testing.assert_close(layer(x), expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "part"),
-    [("no feed-forward", "feed_forward.W1"), ("no cross-attention", "cross_attention.W_q")],
-)
-def test_what_is_left_out_is_gone(model, name, part):
-    kept = {p for p, _ in model.named_parameters()} - {
-        p for p, _ in without(name, model).named_parameters()
-    }
-    assert any(part in p for p in kept) and all(part.split(".")[0] in p for p in kept)
-
-
 def test_without_cross_attention_the_english_does_not_matter(model):
     changed = without("no cross-attention", model)
     other = torch.tensor([[15, 16, 17, 18], [19, 20, 21, 22]])
@@ -152,16 +141,3 @@ def test_one_line_can_be_made_again(both):
     again = ablation("no causal mask", 1, *both)
     assert again.exact_match == pytest.approx(stored.exact_match, abs=0.02)
     assert again.loss == pytest.approx(stored.loss, abs=0.005)
-
-
-def test_an_unknown_name_is_refused(both):
-    with pytest.raises(ValueError, match="name is 'no hope', but must be one of full model, no"):
-        ablation("no hope", 0, *both)
-
-
-def test_what_the_command_stores_is_what_is_read(ci, tmp_path, monkeypatch):
-    path = tmp_path / "ablations.csv"
-    results = [Result("full model", 0, 0.98768, 0.1), Result("no norm", 2, 1.0, 2.34567)]
-    ci("ablations").write(path, results)
-    monkeypatch.setattr("helpers.training.ablations.files", lambda _: tmp_path)
-    assert read_table() == [Result("full model", 0, 0.9877, 0.1), Result("no norm", 2, 1.0, 2.3457)]
