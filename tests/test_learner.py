@@ -5,12 +5,12 @@ import json
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from cells import SOFTMAX, Notebook
 from lessons import PATHS, code_cells, headings
+from markup import Markup
 
 from helpers import attention
 from helpers.checks import evidence, learner, page
@@ -21,7 +21,6 @@ from helpers.exercises import ASKED, exercises
 from helpers.exercises.exercise import About
 
 ASKED_NAMES = [name for names in ASKED.values() for name in names]
-VOID = {"br", "img"}
 STUB = "def softmax(x, axis=-1):\n    ..."
 ONE_SUM = "def softmax(x, axis=-1):\n    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()"
 HOSTILE = "<script>alert(1)</script> & 'quotes' `code` \\x1b[31m \\ud800"
@@ -34,32 +33,10 @@ def notebook(monkeypatch):
     return Notebook(monkeypatch)
 
 
-class Reader(HTMLParser):
-    """Whether markup is whole, and what stands in it."""
-
-    def __init__(self, markup):
-        super().__init__()
-        self.open, self.tags, self.words = [], [], ""
-        self.feed(markup)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.words += data
-
-
 def checked(notebook, source, name="softmax"):
     """Run an answer and its check; what the check returned."""
     notebook.run(source).run(f"answer = {name}\n{name} = check({name})")
-    Reader(notebook.html)
+    Markup(notebook.html)
     return notebook[name]
 
 
@@ -111,7 +88,7 @@ def test_reference_comes_back_for_a_wrong_answer(notebook):
 @pytest.mark.parametrize("name", exercises())
 def test_what_every_saved_notebook_holds_stays_small(name):
     made = learner.not_attempted(exercises()[name])
-    Reader(made.html)
+    Markup(made.html)
     assert len((made.html + made.text).encode()) < 3000
 
 
@@ -134,7 +111,7 @@ def test_what_is_no_exercise_comes_back_with_words(notebook, made):
     notebook.run(f"made = {made}\nback = check(made)")
     assert notebook["back"] is notebook["made"]
     assert "progress()" in notebook.last or "Is it " in notebook.last
-    assert few(notebook.last) and few(Reader(notebook.html).words)
+    assert few(notebook.last) and few(Markup(notebook.html).words)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +145,7 @@ def test_nothing_that_an_answer_does_stops_the_notebook(notebook, body):
     assert "Traceback" not in notebook.last
     notebook.last.encode()
     notebook.html.encode()
-    assert "script" not in Reader(notebook.html).tags
+    assert "script" not in [tag for tag, _ in Markup(notebook.html).tags]
 
 
 def test_exception_is_told_with_the_line_of_the_learner(notebook):
@@ -184,7 +161,7 @@ def told(expected, obtained, **inputs):
     """The evidence as text; its HTML must be whole."""
     found = Evidence("two rows", inputs, expected, obtained)
     markup, text = page.shown_parts(evidence.parts_of(found))
-    Reader(markup)
+    Markup(markup)
     return text
 
 
@@ -273,7 +250,7 @@ MISUSES = ["hint()", "solution()", 'hint("no")', "solution(3)", 'hint("x" * 10**
 @pytest.mark.parametrize("call", MISUSES)
 def test_a_misuse_offers_what_this_notebook_asks(notebook, call):
     notebook.run(call)
-    assert "progress()" in notebook.last and few(notebook.last) and few(Reader(notebook.html).words)
+    assert "progress()" in notebook.last and few(notebook.last) and few(Markup(notebook.html).words)
     checked(notebook, STUB)
     notebook.run(call)
     assert "log_softmax" in notebook.last or notebook.last.startswith(("softmax, hint", SOLUTION))
@@ -295,7 +272,7 @@ def test_solution_is_the_source_of_the_reference_after_its_imports(notebook, nam
     assert all(
         re.match("import |from |$", line) for line in notebook.last.split("def ")[0].split("\n")
     )
-    Reader(notebook.html)
+    Markup(notebook.html)
 
 
 def test_progress_counts_what_is_done(notebook):
@@ -306,7 +283,7 @@ def test_progress_counts_what_is_done(notebook):
     assert {path.stem[:2]: headings(path, 1)[0].partition(" · ")[2] for path in PATHS} == TITLES
     for title in (f"{number} · {TITLES[number]}" for number in ASKED):
         assert title in notebook.last and title in notebook.html.replace("\u00a0", " ")
-    Reader(notebook.html)
+    Markup(notebook.html)
 
 
 def test_progress_counts_what_the_notebooks_ask(notebook):
