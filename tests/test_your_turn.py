@@ -12,7 +12,7 @@ import textwrap
 
 import nbformat
 import pytest
-from answers import TENSORS, hinted
+from answers import for_tensors, hinted
 from lessons import FOLDER, PATHS, code_cells, needed, touched
 from nbclient import NotebookClient
 
@@ -75,11 +75,6 @@ def wrong(name):
             except (AssertionError, SyntaxError):
                 continue  # made by another function: it has no source of its own
     return f"def {name}(*args, **kwargs):\n    raise RuntimeError('not yet')"
-
-
-def for_tensors(name):
-    """An answer that is right on tensors only, where cells after its check use it."""
-    return TENSORS.get(name) or hinted(name)
 
 
 def written(names):
@@ -158,7 +153,7 @@ def test_it_goes_on_with_whatever_is_answered(path, room, tmp_path):
     room.run(after, hinted)
     room.run(again, room.shown_solution)
     for name in OF_MINE if on_mine else ():
-        said = room.execute(f"{TENSORS[name]}\n{name} = check({name})")
+        said = room.execute(f"{for_tensors(name)}\n{name} = check({name})")
         assert said.startswith(f"{name}: right") and "Kept in" in said, said
     if further:
         room.run(again, for_tensors)
