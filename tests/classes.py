@@ -41,8 +41,6 @@ def checked(*sources: str) -> list[str]:
     return [cell for name, source in pairs for cell in (source, f"{name} = check({name})")]
 
 
-# ---------------------------------------------------------------- honest ones
-
 IMPORTS = """
 import copy, math, random
 import torch.nn as nn
@@ -82,15 +80,10 @@ def honest(count: int) -> dict[str, tuple[list[str], dict[str, str]]]:
     names = [name for name in exercises() if name in by_name]
     for i in range(count):
         mine = [names[(4 * i + k) % len(names)] for k in range(4)]
-        given = [by_name[name][i * 7 % len(by_name[name])] for name in mine]
-        cells = [START, IMPORTS, *checked(*[answer.source.strip() for answer in given])]
-        told[f"learner {i:02}"] = (
-            cells,
-            {
-                name: RIGHT if answer.right else WRONG
-                for name, answer in zip(mine, given, strict=True)
-            },
-        )
+        given = {name: by_name[name][i * 7 % len(by_name[name])] for name in mine}
+        cells = [START, IMPORTS, *checked(*[answer.source.strip() for answer in given.values()])]
+        statuses = {name: RIGHT if answer.right else WRONG for name, answer in given.items()}
+        told[f"learner {i:02}"] = cells, statuses
     return told
 
 
@@ -99,8 +92,6 @@ def slow() -> tuple[list[str], dict[str, str]]:
     cells = [START, WORK.strip(), *checked(DEPENDENT.strip(), SLOW.strip(), HELPED.strip())]
     return cells, dict.fromkeys(["softmax", "attention_scores", "attention_weights"], RIGHT)
 
-
-# ---------------------------------------------------------------- cheats
 
 IMPORT = "import helpers.attention\n"
 THEIRS = "theirs = check(softmax)"
@@ -124,17 +115,6 @@ def softmax(x, axis=-1):
             if hasattr(value, "reference"):
                 return value.reference(x, axis)
         frame = frame.f_back""",
-    "frames of a generator": """
-def softmax(x, axis=-1):
-    def steps():
-        frame = generator.gi_frame.f_back
-        while frame:
-            for value in list(frame.f_locals.values()):
-                if hasattr(value, "reference"):
-                    yield value.reference(x, axis)
-            frame = frame.f_back
-    generator = steps()
-    return next(generator)""",
     "gc": """
 import gc
 def softmax(x, axis=-1):
@@ -156,16 +136,6 @@ scope = {}
 exec(open(helpers.attention.__file__).read(), scope)
 def softmax(x, axis=-1):
     return scope["softmax"](x, axis)""",
-    "thread": IMPORT
-    + """
-import threading
-def softmax(x, axis=-1):
-    found = []
-    work = lambda: found.append(helpers.attention.softmax(x, axis))
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    return found[0]""",
     "process": """
 import json, subprocess, sys
 def softmax(x, axis=-1):
@@ -240,19 +210,14 @@ def cheats() -> dict[str, tuple[list[str], dict[str, str]]]:
     }
 
 
-# ---------------------------------------------------------------- vandals
-
 VANDALS = {  # a cell before the answers
     "endless": "while True:\n    pass",
     "endless in C": "import itertools\nsum(itertools.count())",
     "swallows": "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
     "sleeps": "import time\ntime.sleep(10**6)",
-    "leaves": "import sys\nsys.exit()",
     "exits": "import os\nos._exit(3)",
     "kills itself": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-    "kills its parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
     "kills its group": "import os, signal\nos.killpg(0, signal.SIGKILL)",
-    "stops": "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
     "deaf": """
 import signal
 for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:

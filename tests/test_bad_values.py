@@ -5,14 +5,11 @@ nothing fails in torch, at the end of an array, or when the notebook is saved.
 """
 
 import inspect
-import json
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers import figures, widgets
 
@@ -253,14 +250,3 @@ def test_kind_values_are_welcome():
     lab = widgets.DropoutLab(Column(EYE), range(2), p=torch.tensor(0.25), seed=np.uint8(3))
     assert (lab.p, lab.seed, lab.tokens) == (0.25, 3, ["0", "1"])
     assert widgets.MatrixProduct(EYE, EYE, transposed=np.True_, selected=[1, 1]).selected == (1, 1)
-
-
-@given(st.lists(st.text(st.characters()), min_size=2, max_size=2))
-def test_whatever_text_is_taken_can_be_saved(labels):
-    """Half a character is refused; all other text finds its way into a file."""
-    try:
-        saved = widgets.SoftmaxLab([1, 2], labels).get_state(["labels", "words"])
-    except ValueError as error:
-        assert "half a character" in str(error)
-    else:
-        assert json.loads(json.dumps(saved, ensure_ascii=False).encode())["labels"] == labels

@@ -23,9 +23,8 @@ pytestmark = pytest.mark.slow
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits, forks and rooms as on Linux")
 NO_ANSWER = classroom.NO_ANSWER
 NAMES = ("softmax", "attention_scores")
-QUICK = ("endless", "sleeps", "leaves", "exits", "kills itself", "kills its parent",
-         "kills its group", "shouts", "deletes", "meddles", "patches", "walks", "links", "removes",
-         "survives")  # fmt: skip
+QUICK = ("endless", "sleeps", "exits", "kills itself", "kills its group", "shouts", "deletes",
+         "meddles", "patches", "walks", "links", "removes", "survives")  # fmt: skip
 LOOP = "def softmax(x, axis=-1):\n    while True:\n        pass"
 WAIT = "import time\ndef softmax(x, axis=-1):\n    time.sleep(10**6)"
 CUT_VALUE = "while True:\n    pass\nshift = float(np.zeros(3).max())"
@@ -86,9 +85,6 @@ def ours():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CLASS_OF", f"class-of-{os.getpid()}-")
         yield f"class-of-{os.getpid()}-"
-
-
-# ---------------------------------------------------------------- a class
 
 
 def lesson() -> list[str]:
@@ -169,9 +165,6 @@ def test_mistakes_are_named_and_counted(school):
     assert line[1:] == [str(statuses.count(s)) for s in classroom.STATUSES]
 
 
-# ---------------------------------------------------------------- where the system offers less
-
-
 def grade_here(folder: Path, **cells: list[str]) -> dict[tuple[str, str], classroom.Row]:
     """The rows of notebooks, by learner and exercise, without what the system offers."""
     for learner, sources in cells.items():
@@ -184,7 +177,7 @@ def grade_here(folder: Path, **cells: list[str]) -> dict[tuple[str, str], classr
 @pytest.mark.long
 def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path, ours):
     word = f"unprotected-{os.getpid()}"
-    told = classes.vandals(tmp_path, word, ["survives", "meddles", "deletes", "kills its parent"])
+    told = classes.vandals(tmp_path, word, ["survives", "meddles", "deletes", "kills its group"])
     told["cheat"] = classes.cheats()["cheat lambda"]
     told["honest"] = [START, *checked(SOFTMAX, SWAPPED)], both(RIGHT, WRONG)
     rows = grade_here(tmp_path, **{who: cells for who, (cells, _) in told.items()})
@@ -208,9 +201,6 @@ def test_without_forks_each_notebook_has_a_process_of_its_own(tmp_path, monkeypa
     assert "does not return" in rows["loop", "softmax"].message
 
 
-# ---------------------------------------------------------------- what is done so far
-
-
 def test_a_class_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     for name in "abc":
         write(tmp_path / f"{name}.ipynb", START, f"who = {name!r}", *checked(SOFTMAX))
@@ -231,9 +221,6 @@ def test_a_class_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert classroom.main() == 0 and not (tmp_path / classroom.PARTIAL).exists()
     assert sorted(ran) == ["who = 'a'", "who = 'b'", "who = 'b'", "who = 'c'"]
     assert len(rows_in(tmp_path / "grades.csv")) == 3
-
-
-# ---------------------------------------------------------------- one thing at a time
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"cells": 3}', "[" * 100_000, "\x00", '{"a": 1}'])

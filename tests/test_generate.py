@@ -11,13 +11,10 @@ from torch import Tensor, nn
 
 from helpers.decoding import generate, greedy_decode, next_token_probs, sample_token
 from helpers.layers import (
-    Decoder,
     DecoderOnly,
-    Encoder,
     KeyValueCache,
     MultiHeadAttention,
     Transformer,
-    causal_mask,
     unwatched,
 )
 
@@ -75,7 +72,6 @@ def by_hand(model: DecoderOnly, prompt: list[int], n: int) -> list[int]:
     return ids[len(prompt) :]
 
 
-# -------------------------------------------------------------------------------------- same tokens
 @pytest.mark.parametrize("pad_id", [None, 0])
 @pytest.mark.parametrize("pre_norm", [False, True], ids=["post-norm", "pre-norm"])
 @FEW
@@ -120,7 +116,6 @@ def test_translations_in_a_batch_are_greedy_decode_of_each_alone(lengths, S, see
     assert generate(model.answering(src), prompts, 9, end_id=5, cached=False) == expected
 
 
-# ---------------------------------------------------------------------------------------- the cache
 @FEW
 @given(cuts=st.lists(st.integers(1, 5), min_size=1, max_size=4), B=st.integers(1, 3), seed=SEEDS)
 def test_a_text_read_in_pieces_gives_the_logits_of_the_whole(cuts, B, seed):
@@ -139,41 +134,12 @@ def test_a_text_read_in_pieces_gives_the_logits_of_the_whole(cuts, B, seed):
         torch.testing.assert_close(torch.cat(parts, dim=1), whole)
 
 
-@pytest.mark.parametrize("cuts", [[4, 1, 1], [2, 3, 1], [1] * 6])
-def test_stacks_take_a_cache_and_masks_of_new_times_all(cuts):
-    encoder, decoder = scramble(Encoder(12, 3, 20, 2)), scramble(Decoder(12, 3, 20, 2))
-    x, memory = torch.randn(2, 2, 6, 12, dtype=torch.float64)
-    real = torch.tensor([[0, 1, 1, 1, 1, 1], [0, 0, 1, 1, 1, 1]]).bool()[:, None]  # (B, 1, Tk)
-    caches, found, T = (KeyValueCache(), KeyValueCache()), [], 0
-    with torch.no_grad():
-        for piece in x.split(cuts, dim=1):
-            past, T = T, T + piece.shape[1]
-            causal = causal_mask(piece.shape[1], past=past) & real[..., :T]
-            h = encoder(piece, causal, caches[0])
-            found.append((h, decoder(piece, memory, real[..., :T], None, caches[1])))
-        wholes = encoder(x, causal_mask(6) & real), decoder(x, memory, real)
-    for parts, whole in zip(zip(*found, strict=True), wholes, strict=True):
-        torch.testing.assert_close(torch.cat(parts, dim=1), whole)
-
-
 def test_a_cache_refuses_gradients():
     attention = MultiHeadAttention(6, 6, 2)
     with pytest.raises(ValueError, match=r"cache keeps no gradients.*torch\.no_grad"):
         attention(torch.randn(1, 2, 6), cache=KeyValueCache())
 
 
-def test_a_full_context_says_so():
-    model, cache = language_model(), KeyValueCache()
-    with torch.no_grad():
-        model(torch.ones(1, CONTEXT - 1, dtype=torch.int64), cache)
-        with pytest.raises(ValueError, match=r"ids has shape \(1, 2\).*T from 1 to 1"):
-            model(torch.ones(1, 2, dtype=torch.int64), cache)
-        model(torch.ones(1, 1, dtype=torch.int64), cache)
-        with pytest.raises(ValueError, match=f"cache holds {CONTEXT} tokens.*full"):
-            model(torch.ones(1, 1, dtype=torch.int64), cache)
-
-
-# ------------------------------------------------------------------------------------ what it costs
 def positions_read(model: nn.Module, part: nn.Module, run) -> list[int]:
     """How many positions pass through a part at each of its forwards."""
     counts = []
@@ -199,21 +165,6 @@ def test_cost_per_token_is_flat_with_the_cache():
 
 
 @BOTH
-def test_rows_that_ended_cost_nothing(cached):
-    model, prompts = language_model(1), draw_prompts([3, 3, 3, 3], 1)
-    whole = generate(model, prompts, 12)
-    end_id = whole[0][1]  # the first row ends early
-    rows = [len(ids) for ids in generate(model, prompts, 12, end_id=end_id)]
-    counts = positions_read(
-        model, model.layers[1], lambda m: generate(m, prompts, 12, end_id=end_id, cached=cached)
-    )
-    running = [sum(length > n for length in rows) for n in range(max(rows))]
-    assert len(set(running)) > 1  # some do end
-    past = [3] + [1] * 11 if cached else range(3, 15)
-    assert counts == [r * n for r, n in zip(running, past, strict=False)]
-
-
-@BOTH
 def test_nothing_is_left_behind(cached):
     """No gradients, no weights, no dropout on the way, and every part in its former mode."""
     model = language_model(dropout=0.5)
@@ -233,7 +184,6 @@ def test_nothing_is_left_behind(cached):
     assert model.training and torch.is_grad_enabled() and model.layers[0].attention.watched
 
 
-# ----------------------------------------------------------------------------------------- sampling
 @BOTH
 @FEW
 @given(seed=SEEDS, temperature=st.floats(0.3, 4), top_k=st.integers(1, V), top_p=st.floats(0.1, 1))
@@ -250,7 +200,6 @@ def test_sampling_is_the_lessons_loop(seed, temperature, top_k, top_p, cached):
         assert generate(model, [[4, 2]], 6, rng=rng, cached=cached, **options) == [ids[2:]]
 
 
-# ---------------------------------------------------------------------------------------- bad input
 RNG = np.random.default_rng(0)
 BAD_INPUT = [
     ({"prompts": []}, "prompts is empty"),

@@ -5,7 +5,6 @@ import re
 import stat
 import subprocess
 import sys
-import time
 
 import pytest
 from cells import CHECK, SCORES, SOFTMAX, WEIGHTS, Notebook
@@ -44,9 +43,6 @@ def module(path):
     return keep.load(path.read_text("utf-8"), path)
 
 
-# ---------------------------------------------------------------- what the file looks like
-
-
 def test_an_answer_is_kept_as_it_was_written(notebook, path):
     source = SOFTMAX.replace("axis=axis", "axis = axis").replace(
         "return", "# a \\n comment\n    return"
@@ -83,9 +79,6 @@ def test_the_newest_right_answer_stays(notebook, path):
     assert notebook.last.endswith(KEPT) and path.stat().st_mtime_ns == stat.st_mtime_ns
     notebook.run("def softmax(x, axis=-1):\n    return x").run(CHECK.format("softmax"))
     assert path.read_text("utf-8") == before
-
-
-# ---------------------------------------------------------------- the names an answer uses
 
 
 def test_course_functions_are_imported_until_there_are_own(notebook, path):
@@ -215,9 +208,6 @@ def test_an_own_function_of_the_same_name_does_not_break_an_older_answer(noteboo
     assert path.read_bytes() == before
 
 
-# ---------------------------------------------------------------- the learner's own file
-
-
 HAND = '''\
 """Mine."""
 import numpy as np
@@ -226,8 +216,6 @@ import numpy as np
 def own(x):
     return x  # as it is
 
-
-# ---------------------------------------------------------------- 05 · Softmax
 
 helper = 1; extra = 2
 # the end
@@ -276,9 +264,6 @@ def test_an_answer_that_does_not_go_with_older_ones_is_not_kept(notebook, path):
     """
     said = answer(notebook, scaled, "attention_weights")
     assert "in my_transformer.py, where it runs on your softmax, it is not right: " in said
-
-
-# ---------------------------------------------------------------- the file system
 
 
 def test_where_it_is_kept(notebook, path, tmp_path, monkeypatch):
@@ -339,18 +324,6 @@ def test_notebooks_that_write_at_once_lose_nothing(path, root):
     assert [p.name for p in path.parent.iterdir()] == ["my_transformer.py"]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such lock")
-def test_a_lock_that_never_opens_is_a_sentence(notebook, path, monkeypatch):
-    monkeypatch.setattr(keep, "PATIENCE", 0.05)
-    with keep.locked(path.parent):
-        began = time.monotonic()
-        assert "another notebook has been writing it" in answer(notebook, SOFTMAX, "softmax")
-    assert time.monotonic() - began < 5
-
-
-# ---------------------------------------------------------------- make fresh, and the tests
-
-
 @pytest.fixture(scope="module")
 def fresh(ci):
     """`.ci/fresh.py`."""
@@ -365,22 +338,6 @@ def test_fresh_puts_the_file_aside_and_loses_nothing(fresh, tmp_path):
         fresh(file)
     found = {p.name: p.read_text() for p in tmp_path.iterdir()}
     assert found == {"my_transformer-1.py": "one", "my_transformer-2.py": "two"}
-
-
-def test_fresh_runs_and_takes_the_same_file_as_check(root, tmp_path):
-    file = tmp_path / "my.py"
-    file.write_text("x")
-    said = subprocess.run(
-        ["make", "--no-print-directory", "-s", "fresh"], cwd=root, text=True, capture_output=True,
-        env=os.environ | {"MY_TRANSFORMER": str(file)}, check=True,
-    ).stdout  # fmt: skip
-    assert said == "my.py is now my-1.py, beside it. The next right answer begins a new one.\n"
-
-
-def test_answers_and_their_copies_are_not_committed(root):
-    for name in ("my_transformer.py", "my_transformer-1.py"):
-        call = ["git", "check-ignore", "-q", f"notebooks/{name}"]
-        assert subprocess.run(call, cwd=root).returncode == 0, name
 
 
 @pytest.mark.parametrize("target", ["check", "test", "test-all", "test-notebooks", "notebooks"])

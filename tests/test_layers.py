@@ -30,7 +30,6 @@ from helpers.layers import (
     unwatched,
 )
 
-MANY = settings(max_examples=40, deadline=None)
 FEW = settings(max_examples=15, deadline=None)
 SIZES = st.integers(1, 4)
 SEEDS = st.integers(0, 2**16)
@@ -44,7 +43,6 @@ BOTH_NORMS = pytest.mark.parametrize("pre_norm", [False, True], ids=["post-norm"
 Mapping = dict[str, Tensor]
 
 
-# ------------------------------------------------------------- copying weights, comparing gradients
 def scramble(module: nn.Module, seed: int = 0) -> nn.Module:
     """Give every parameter, biases and gains too, values of its own."""
     generator = torch.Generator().manual_seed(seed)
@@ -152,7 +150,6 @@ def draw_padding(B: int, T: int, seed: int) -> Tensor:
     return torch.arange(T) < lengths
 
 
-# ----------------------------------------------------------------- MultiHeadAttention against torch
 @PRECISIONS
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize(("B", "T", "H", "d_head"), [(3, 5, 2, 3), (2, 7, 3, 4), (1, 2, 4, 1)])
@@ -176,25 +173,7 @@ def test_self_attention_is_torchs(B, T, H, d_head, bias, dtype, tolerance):
     compare(ours, theirs, of_attention, (x,), (run_ours, run_theirs), tolerance)
 
 
-@MANY
-@given(B=SIZES, T=SIZES, S=SIZES, H=SIZES, d_head=SIZES, seed=SEEDS)
-def test_cross_attention_is_torchs(B, T, S, H, d_head, seed):
-    D = H * d_head
-    ours = scramble(MultiHeadAttention(D, D, H), seed).double()
-    theirs = nn.MultiheadAttention(D, H, batch_first=True, dtype=torch.float64)
-    is_real = draw_padding(B, S, seed)
-
-    def run_ours(module, x, memory):
-        return module(x, is_real[:, None, :], memory)
-
-    def run_theirs(module, x, memory):
-        return module(x, memory, memory, key_padding_mask=~is_real, need_weights=False)[0]
-
-    inputs = (draw(B, T, D, seed=seed), draw(B, S, D, seed=seed + 1))
-    compare(ours, theirs, of_attention, inputs, (run_ours, run_theirs), 1e-10)
-
-
-@MANY
+@FEW
 @given(B=SIZES, T=SIZES, S=SIZES, H=SIZES, d_in=SIZES, d_out=SIZES, d_head=SIZES, seed=SEEDS)
 def test_any_widths_are_torchs_scaled_dot_product(B, T, S, H, d_in, d_out, d_head, seed):
     """d_in, d_out and d_head have nothing to do with each other; the mask may empty a row."""
@@ -226,7 +205,6 @@ def test_the_causal_mask_and_its_word_are_scaled_dot_products(T):
         attention(draw(2, T, 6), "casual")
 
 
-# -------------------------------------------------------------------------------- masks and weights
 def mask_forms(B: int, H: int, T: int, S: int, seed: int) -> list[tuple[Tensor, Tensor]]:
     """Every accepted form of a mask, beside what it means: (B, H, T, S)."""
     shapes = [(T, S), (1, S), (B, T, S), (1, T, S), (B, 1, S), (B, T, 1)]
@@ -316,14 +294,6 @@ def test_unwatched_keeps_nothing():
     assert model.attention.weights.shape == (2, 2, 4, 4)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_stays_finite(dtype):
-    attention = scramble(MultiHeadAttention(6, 6, 2)).to(dtype)
-    out = attention(draw(2, 4, 6, dtype=dtype), torch.zeros(4, 4, dtype=torch.bool))
-    assert out.dtype == dtype and out.isfinite().all()
-
-
-# ----------------------------------------------------------------------------- layers against torch
 def torch_layer(kind: str, D: int, H: int, d_ff: int, **options) -> nn.Module:
     name, named = options["activation"], {"gelu_tanh": lambda x: F.gelu(x, approximate="tanh")}
     return (nn.TransformerEncoderLayer if kind == "encoder" else nn.TransformerDecoderLayer)(
@@ -383,9 +353,6 @@ def test_stack_is_torchs(kind, pre_norm, eps):
     compare(ours, torch_stack(kind, n, D, H, d_ff, **options), names, inputs, run)
 
 
-# ----------------------------------------------------------------------------- layers against NumPy
-
-
 @pytest.mark.parametrize(("T", "D"), [(1, 2), (7, 10), (100, 6)])
 def test_positions_are_numpys(T, D):
     x = draw(3, T, D)
@@ -396,7 +363,6 @@ def test_positions_are_numpys(T, D):
     assert not list(positions.parameters()) and not positions.state_dict()
 
 
-# ------------------------------------------------------------------------------------------ dropout
 def test_dropout_acts_in_training_only():
     torch.manual_seed(0)
     x, memory = draw(2, 4, 6, dtype=torch.float32), draw(2, 3, 6, seed=1, dtype=torch.float32)
@@ -467,35 +433,6 @@ def test_dropout_acts_on_the_weights():
     torch.testing.assert_close(dropped, expected)
 
 
-def test_dropout_takes_positions_and_hidden_features_too():
-    """If it drops everything, no position is left, and of the feed-forward only its last bias."""
-    x = draw(2, 4, 6, dtype=torch.float32)
-    positions, feed_forward = PositionalEncoding(6), scramble(FeedForward(6, 8))
-    record(positions, factor=0.0)
-    assert not positions(x).any()
-    record(feed_forward, factor=0.0)
-    torch.testing.assert_close(feed_forward(x), feed_forward.W2.bias.expand(2, 4, 6))
-
-
-def test_dropout_of_whole_models():
-    """On embeddings plus positions, and the same rate everywhere but inside the feed-forward."""
-    translator = Transformer(9, 8, 6, 2, 7, 2, dropout=0.3)
-    model = DecoderOnly(9, 5, 6, 2, 7, 2, dropout=0.3)
-    for whole in (translator, model):
-        parts = {n: p.p for n, p in whole.named_modules() if isinstance(p, nn.Dropout)}
-        inside = {name for name in parts if "feed_forward" in name}
-        assert {parts[name] for name in parts if name not in inside} == {0.3}
-        assert {parts[name] for name in inside} == {0.0}
-    src, tgt = torch.tensor([[1, 2, 3, 4]]), torch.tensor([[5, 6, 7]])
-    found = record(translator)
-    translator(src, tgt)
-    assert found["positions.dropout"].shapes == [(1, 4, 6), (1, 3, 6)]
-    found = record(model)
-    model(src)
-    assert found["dropout"].shapes == [(1, 4, 6)]
-
-
-# ------------------------------------------------------------------------------------------- stacks
 def test_make_stack_copies_values_not_parameters():
     layer = scramble(EncoderLayer(6, 2, 8, dropout=0.1)).eval()
     x, mask = draw(2, 3, 6, dtype=torch.float32), causal_mask(3)
@@ -519,7 +456,6 @@ def test_models_draw_each_layer_anew():
         assert not torch.equal(first.feed_forward.W1.weight, second.feed_forward.W1.weight)
 
 
-# ------------------------------------------------------------------------------------- whole models
 def translator(**options) -> Transformer:
     return scramble(Transformer(11, 13, 8, 2, 12, 2, **options)).eval()
 
@@ -609,13 +545,6 @@ def test_transformer_from_its_parts():
     torch.testing.assert_close(y @ model.output.weight.T, model(SRC, TGT))
 
 
-def test_embeddings_start_as_large_as_positions():
-    torch.manual_seed(0)
-    model = Transformer(500, 500, 64, 4, 8, 1)
-    scaled = model.src_tokens.weight * math.sqrt(64)
-    assert abs(scaled.std().item() - 1) < 0.02
-
-
 @BOTH_NORMS
 def test_decoder_only_is_torchs_encoder_under_a_causal_mask(pre_norm):
     model = language_model(pre_norm=pre_norm, activation="gelu_tanh").double()
@@ -655,7 +584,6 @@ def test_state_dict_round_trip(tmp_path):
         assert names == set(model.state_dict())
 
 
-# ---------------------------------------------------------------------------------------- bad input
 def zeros(*shape: int) -> Tensor:
     return torch.zeros(shape)
 
@@ -682,14 +610,9 @@ def say(src: list[int], tgt: list[int], words: tuple[int, int] = (9, 9), **optio
 BAD_INPUT = [
     (lambda: MultiHeadAttention(6, 10, 4),
      "num_heads is 4, but must divide the width d_out = 10"),
-    (lambda: EncoderLayer(10, 3, 8), "num_heads is 3.*10"),
-    (lambda: Transformer(9, 9, 10, 3, 8, 1), "num_heads is 3.*10"),
     (lambda: MultiHeadAttention(6, 6, 0), "num_heads is 0, but must be positive"),
     (lambda: MultiHeadAttention(6, 6, 2, d_head=0), "d_head is 0"),
-    (lambda: FeedForward(6, -1), "d_ff is -1"),
     (lambda: Encoder(6, 2, 8, 0), "num_layers is 0"),
-    (lambda: DecoderOnly(9, 5, 6, 2, 8, 0), "num_layers is 0"),
-    (lambda: Transformer(9, 9, 0, 1, 8, 1), "d_model is 0"),
     (lambda: DecoderOnly(9, 0, 6, 2, 8, 1), "context_length is 0"),
     (lambda: make_stack(nn.Linear(2, 2), 0), "n is 0"),
     (lambda: causal_mask(0), "T is 0"),
@@ -697,9 +620,7 @@ BAD_INPUT = [
     (lambda: FeedForward(6, 8, activation="swish"),
      r"activation is 'swish', but must be one of \['relu', 'gelu', 'gelu_tanh'\]"),
     (lambda: write([1], pad_id=9), "pad_id is 9.*0 to 8"),
-    (lambda: say([1], [1], (20, 9), pad_id=10), "pad_id is 10.*0 to 8"),
     (lambda: heads(zeros(4, 5)), r"x has shape \(4, 5\), but must be \(B, T, 5\)"),
-    (lambda: heads(zeros(2, 4, 6)), r"x has shape \(2, 4, 6\), but must be \(B, T, 5\)"),
     (lambda: heads(zeros(2, 4, 5), memory=zeros(2, 3, 6)), r"memory has shape \(2, 3, 6\)"),
     (lambda: heads(zeros(2, 4, 5), memory=zeros(1, 3, 5)),
      r"memory has shape \(1, 3, 5\).*x \(2, 4, 5\)"),
@@ -712,8 +633,6 @@ BAD_INPUT = [
     (lambda: heads(zeros(3, 4, 5), ones(4, 5)),
      r"mask has shape \(4, 5\), but must be \(4, 4\), \(3, 4, 4\) or \(3, 1 or 2, 4, 4\)"),
     (lambda: heads(zeros(3, 4, 5), ones(3, 4)), r"mask has shape \(3, 4\)"),
-    (lambda: heads(zeros(3, 4, 5), ones(4)), r"mask has shape \(4,\)"),
-    (lambda: heads(zeros(3, 4, 5), ones(1, 1, 1, 4, 4)), r"mask has shape \(1, 1, 1, 4, 4\)"),
     (lambda: heads(zeros(3, 4, 5), ones(2, 4, 4)), r"mask has shape \(2, 4, 4\)"),
     (lambda: Decoder(6, 2, 8, 1)(zeros(3, 4, 6), zeros(3, 5, 6), ones(3, 1, 5)),
      r"mask has shape \(3, 1, 5\)"),
@@ -721,7 +640,6 @@ BAD_INPUT = [
     (lambda: say([1, 9, 2], [1, 20, 3], (12, 9)), "tgt holds the id 20"),
     (lambda: write([1, -1, 2]), "ids holds the id -1, but ids must be from 0 to 8"),
     (lambda: write(1, 2), r"ids has shape \(2,\), but must be \(B, T\) with T from 1 to 5"),
-    (lambda: write([], []), r"ids has (shape \(2, 0\)|dtype)"),
     (lambda: write([1] * 6, [1] * 6), r"ids has shape \(2, 6\).*T from 1 to 5"),
     (lambda: say([1, 2], [1, 2, 3, 4], max_len=3), r"tgt has shape \(1, 4\).*T from 1 to 3"),
     (lambda: MultiHeadAttention(6, 6, 2)(zeros(2, 4, 6), zeros(4, 4)),
@@ -730,7 +648,6 @@ BAD_INPUT = [
      "mask has dtype torch.int64"),
     (lambda: DecoderLayer(6, 2, 8)(zeros(2, 4, 6), zeros(2, 4, 6), np.ones((4, 4), dtype=bool)),
      "mask has type ndarray"),
-    (lambda: MultiHeadAttention(6, 6, 2)(zeros(2, 4, 6), [[True]]), "mask has type list"),
     (lambda: write([1.0, 2.0]), "ids has dtype torch.float32, but must be a tensor"),
     (lambda: DecoderOnly(9, 5, 6, 2, 8, 1)([[1, 2]]), "ids has type list"),
     (lambda: make_stack(F.relu, 2), "layer is a function"),
@@ -753,8 +670,3 @@ def test_bad_input_is_named(call, message):
 def test_dropout_outside_its_range(kind, sizes, p):
     with pytest.raises(ValueError, match=f"dropout is {p}, but must be at least 0 and less"):
         kind(*sizes, dropout=p)
-
-
-def test_layers_say_what_they_are():
-    assert "num_heads=2, d_head=5" in repr(MultiHeadAttention(6, 4, 2, d_head=5))
-    assert "d_model=6, max_len=9" in repr(PositionalEncoding(6, 9))

@@ -84,9 +84,6 @@ def reference():
     return transformers.BertModel.from_pretrained(MINILM, attn_implementation="eager").eval()
 
 
-# ---------------------------------------------------------------- MiniLM
-
-
 def test_minilm_is_made_of_our_layers(minilm):
     assert type(minilm.encoder) is Encoder and len(minilm.encoder.layers) == 6
     assert sum(p.numel() for p in minilm.parameters()) == 22_565_376
@@ -139,28 +136,18 @@ def test_encode_is_the_mean_over_the_tokens_of_each_sentence_alone(minilm):
     assert settings["max_seq_length"] == pretrained.MINILM_MAX_TOKENS
 
 
-def test_attention_of_one_sentence(minilm):
-    tokens, weights = minilm.attention("The cat's naïveté")
-    assert tokens == ["[CLS]", "the", "cat", "'", "s", "naive", "##te", "[SEP]"]
-    assert weights.shape == (6, 12, 8, 8)
-    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(6, 12, 8))
-
-
 @pytest.mark.parametrize(
-    ("sentences", "error", "match"),
+    ("sentences", "match"),
     [
-        ("one sentence", TypeError, "sentences is a str, but must be a list of str"),
-        (None, TypeError, "sentences is a NoneType"),
-        ({"a", "b"}, TypeError, "sentences is a set"),
-        ([], ValueError, "sentences is empty"),
-        (["a", 3], TypeError, r"sentences\[1\] is a int"),
-        ([["a", "b"]], TypeError, r"sentences\[0\] is a list"),
-        (["a", b"b"], TypeError, r"sentences\[1\] is a bytes"),
+        ("one sentence", "sentences is a str, but must be a list of str"),
+        ({"a", "b"}, "sentences is a set"),
+        ([], "sentences is empty"),
+        (["a", 3], r"sentences\[1\] is a int"),
     ],
 )
-def test_sentences_must_be_a_list_of_str(minilm, sentences, error, match):
+def test_sentences_must_be_a_list_of_str(minilm, sentences, match):
     for method in (minilm.encode, minilm.hidden, minilm.tokenize):
-        with pytest.raises(error, match=match):
+        with pytest.raises((TypeError, ValueError), match=match):
             method(sentences)
 
 
@@ -239,32 +226,19 @@ def test_one_flipped_bit_in_the_published_weights_is_refused(minilm_copy, offset
         flip(path, offset % path.stat().st_size, bit)
 
 
-def test_another_tokenizer_or_config_is_refused(minilm_copy, tmp_path, symlink):
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        symlink(tmp_path / name, minilm_copy / name)
-    config = json.loads((minilm_copy / "config.json").read_text())
-    for change, match in [
-        ({"num_attention_heads": 6}, "num_heads is 6, but must be 12"),
-        ({"layer_norm_eps": 1e-5}, "eps is 1e-05, but must be 1e-12"),
-        ({"hidden_act": "gelu_new"}, "activation is gelu_tanh, but must be gelu"),
+def test_another_tokenizer_or_config_is_refused(minilm_copy):
+    for name, old, new, match in [
+        ("config.json", '"gelu"', '"gelu_new"', "activation is gelu_tanh, but must be gelu"),
+        ("config.json", "1e-12", "1e-05", "eps is 1e-05, but must be 1e-12"),
+        ("tokenizer.json", '"lowercase":true', '"lowercase":false', "not the published file"),
     ]:
-        replace(tmp_path / "config.json", json.dumps(config | change))
+        path = minilm_copy / name
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new), encoding="utf-8")
         with pytest.raises(ValueError, match=match):
-            load_minilm(tmp_path)
-    replace(tmp_path / "config.json", json.dumps(config))
-    text = (minilm_copy / "tokenizer.json").read_text(encoding="utf-8")
-    replace(tmp_path / "tokenizer.json", text.replace('"lowercase":true', '"lowercase":false'))
-    with pytest.raises(ValueError, match=r"tokenizer\.json is not the published file"):
-        load_minilm(tmp_path)
-
-
-def replace(path: Path, text: str) -> None:
-    """Put a new file in the place of a link."""
-    path.unlink()
-    path.write_text(text, encoding="utf-8")
-
-
-# ---------------------------------------------------------------- small checkpoints
+            load_minilm(minilm_copy)
+        path.write_text(text, encoding="utf-8")
 
 
 def word_pieces(folder: Path, words: list[str]) -> None:
@@ -340,9 +314,6 @@ CHECKPOINTS = {
     "without the prefix": {"head": False},
     "n_inner is null": {"n_inner": None},
     "shards": {"shard": "6KB"},
-    "shards without the prefix": {"shard": "6KB", "head": False},
-    "as many heads as layers": {"n_layer": 3, "n_head": 6},
-    "one head, one layer": {"n_layer": 1, "n_head": 1},
     "erf": {"activation_function": "gelu", "layer_norm_epsilon": 0.01},
     "not tied": {"tie_word_embeddings": False},
 }
@@ -377,9 +348,6 @@ def test_buffers_and_a_head_that_is_the_token_table_are_welcome(tmp_path):
         tensors["lm_head.weight"] = tensors["wte.weight"].clone()
     found = load_gpt2(tmp_path).state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in found.items())
-
-
-# ---------------------------------------------------------------- bad checkpoints
 
 
 class rewritten:
@@ -417,13 +385,10 @@ BERT = pytest.mark.parametrize("kind", ["bert"])
 OPTIONAL = {"pooler.dense.weight", "pooler.dense.bias"}
 DAMAGES = {
     "missing": lambda tensor: None,
-    "one row more": lambda tensor: torch.cat([tensor, tensor[:1]]),
     "transposed": lambda tensor: tensor.T.contiguous() if tensor.ndim == 2 else tensor[None],
     "half precision": lambda tensor: tensor.half(),
-    "bfloat16": lambda tensor: tensor.bfloat16(),
     "whole numbers": lambda tensor: tensor.long(),
     "not a number": lambda tensor: torch.where(tensor == tensor.max(), torch.nan, tensor),
-    "infinite": lambda tensor: torch.where(tensor == tensor.max(), torch.inf, tensor),
 }
 
 
@@ -465,12 +430,6 @@ def test_a_head_that_is_not_the_token_table_is_named(checkpoint):
         tensors["lm_head.weight"] = tensors["transformer.wte.weight"] + 1e-6
     with pytest.raises(ValueError, match=r"lm_head\.weight is not the token table"):
         load_gpt2(checkpoint)
-    change_config(checkpoint, tie_word_embeddings=False)
-    load_gpt2(checkpoint)
-    with rewritten(checkpoint) as tensors:
-        del tensors["lm_head.weight"]
-    with pytest.raises(ValueError, match=r"lm_head\.weight is missing"):
-        load_gpt2(checkpoint)
 
 
 CONFIGS = [
@@ -507,12 +466,6 @@ def test_config_that_asks_for_something_else_is_refused(kind, changes, match, ch
     with pytest.raises(ValueError, match=match) as caught:
         LOADERS[kind](checkpoint)
     assert str(checkpoint) in str(caught.value)
-
-
-@GPT2
-def test_options_that_are_switched_off_do_no_harm(checkpoint):
-    change_config(checkpoint, rotary=False, window=None, pruned_heads={})
-    load_gpt2(checkpoint)
 
 
 @BOTH
@@ -595,9 +548,6 @@ def test_pickles_are_never_opened(kind, protocol, checkpoint, tmp_path_factory):
     assert mark.exists()  # the bomb does work
 
 
-# ---------------------------------------------------------------- shards
-
-
 @pytest.fixture
 def shards(tmp_path) -> Path:
     small_gpt2(tmp_path, shard="6KB")
@@ -648,49 +598,29 @@ def test_index_may_only_name_files_beside_it(shards, name):
         load_gpt2(shards)
 
 
-# ---------------------------------------------------------------- the hub
-
-DOWNLOAD = """\
-import sys, time
+DOWNLOAD = """
+import sys
 from helpers import pretrained
-for digest in sys.stdin:
-    pretrained.GPT2_DIGESTS = {"model.safetensors": digest.strip()}
-    start = time.monotonic()
-    try:
-        folder = pretrained.download_gpt2()
-        said = sum(p.numel() for p in pretrained.load_gpt2(folder).parameters())
-    except (ConnectionError, ValueError) as error:
-        said = f"{type(error).__name__} {error}"
-    print(" ".join(str(said).split()), time.monotonic() - start < 20, flush=True)
+pretrained.GPT2_DIGESTS = {"model.safetensors": sys.argv[1]}
+try:
+    folder = pretrained.download_gpt2()
+    said = sum(p.numel() for p in pretrained.load_gpt2(folder).parameters())
+except (ConnectionError, ValueError) as error:
+    said = f"{type(error).__name__} {error}"
+print(" ".join(str(said).split()))
 """
 
 
-class Learner:
-    """A fresh Python with an empty cache, which downloads GPT-2 from a hub on this machine."""
-
-    def __init__(self, home: Path, port: int) -> None:
-        ours = ("HF_", "HUGGING", "TRANSFORMERS_")
-        environment = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(ours) and not key.lower().endswith("_proxy")
-        } | {"HF_HOME": str(home), "HF_ENDPOINT": f"http://127.0.0.1:{port}"}
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        call = [sys.executable, "-c", DOWNLOAD]
-        self.python = subprocess.Popen(call, env=environment, text=True, **pipes)
-
-    def download(self, digest: str) -> str:
-        """What it says of a download: the number of parameters, or the error."""
-        print(digest, file=self.python.stdin, flush=True)
-        said, _, quick = self.python.stdout.readline().rpartition(" ")
-        assert quick == "True\n"
-        return said
-
-    def __enter__(self) -> "Learner":
-        return self
-
-    def __exit__(self, *failure) -> None:
-        self.python.communicate(timeout=60)
+def download(home: Path, port: int, digest: str) -> str:
+    """What a fresh Python says that downloads GPT-2 from a hub here: its size, or an error."""
+    ours = ("HF_", "HUGGING", "TRANSFORMERS_")
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(ours) and not key.lower().endswith("_proxy")
+    } | {"HF_HOME": str(home), "HF_ENDPOINT": f"http://127.0.0.1:{port}"}
+    call = [sys.executable, "-c", DOWNLOAD, digest]
+    return subprocess.check_output(call, env=environment, text=True, timeout=60).strip()
 
 
 class Hub(http.server.SimpleHTTPRequestHandler):
@@ -720,30 +650,18 @@ def hub(tmp_path_factory):
     handler = type("ThisHub", (Hub,), {"folder": folder})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    return server
 
 
 def test_gpt2_is_downloaded_once_and_checked(hub, tmp_path):
-    folder = hub.RequestHandlerClass.folder
+    folder, port = hub.RequestHandlerClass.folder, hub.server_address[1]
     right = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     size = str(sum(p.numel() for p in load_gpt2(folder).parameters()))
-    with Learner(tmp_path, hub.server_address[1]) as learner:
-        (folder / "config.json").rename(folder / "gone.json")
-        said = learner.download(right)
-        assert said.startswith("ConnectionError GPT-2 can't be downloaded: ")
-        (folder / "gone.json").rename(folder / "config.json")
-        assert learner.download(right) == size
-        said = learner.download("0" * 64)
-        assert said.startswith("ValueError")
-        assert "model.safetensors is not the published file" in said
-        hub.shutdown()
-        hub.server_close()
-        assert learner.download(right) == size  # from the cache
-
-
-def test_without_network_gpt2_says_so_quickly(tmp_path):
-    with Learner(tmp_path, 9) as learner:  # a port where nobody answers
-        said = learner.download("0" * 64)
+    assert download(tmp_path, port, right) == size
+    said = download(tmp_path, port, "0" * 64)
+    assert said.startswith("ValueError") and "model.safetensors is not the published file" in said
+    hub.shutdown()
+    hub.server_close()
+    assert download(tmp_path, port, right) == size  # from the cache
+    said = download(tmp_path / "empty", 9, right)  # a port where nobody answers
     assert said.startswith("ConnectionError GPT-2 can't be downloaded: http://127.0.0.1:9/")

@@ -35,9 +35,6 @@ def pages(site):
     return {name: Markup(text) for name, text in made.items()}
 
 
-# ---------------------------------------------------------------- every page
-
-
 @pytest.fixture(params=[*(f"{path.stem}.html" for path in NOTEBOOKS), "index.html"])
 def page(request, pages):
     """One page after the other."""
@@ -90,9 +87,6 @@ def test_no_formula_is_left(page):
     assert not re.search(r"\\[a-zA-Z]", page.prose)
 
 
-# ---------------------------------------------------------------- the pages of notebooks
-
-
 @each_notebook
 def test_page_shows_the_whole_notebook(site, pages, path):
     notebook, page = nbformat.read(path, as_version=4), pages[f"{path.stem}.html"]
@@ -128,9 +122,6 @@ def test_every_page_lists_all_pages_and_leads_to_its_neighbours(pages):
         ways = {a["rel"]: a["href"] for a in pages[name].all("a") if "rel" in a}
         assert i == 0 or ways.get("prev") == names[i - 1]
         assert i == 0 or [ways.get("next")][: len(names) - i - 1] == names[i + 1 : i + 2]
-
-
-# ---------------------------------------------------------------- what web readers are told
 
 
 def test_the_link_to_colab_is_a_button_and_exercises_say_how_they_are_run(pages):
@@ -173,9 +164,6 @@ def test_search_knows_words_names_and_formulas_and_gives_no_answer_away(known):
               for line in cell.source.splitlines()]  # fmt: skip
     folded = {line.strip() for line in hidden if "reason=" in line or "answer=" in line}
     assert len(folded) > 50 and not said & folded
-
-
-# ---------------------------------------------------------------- widgets
 
 
 def trial(models: dict, outputs: list) -> dict:
@@ -260,9 +248,6 @@ def test_build_writes_pages_and_removes_old_ones(site, saved, tmp_path, capsys):
     assert (folder / "98_trial.html").read_text("utf-8") == site.notebook_page(saved)
 
 
-# ---------------------------------------------------------------- Markdown and formulas
-
-
 @pytest.mark.parametrize(
     ("target", "place"),
     [
@@ -310,17 +295,6 @@ def bare(mathml: str) -> str:
 )
 def test_formulas_are_spaced_as_in_tex(site, tex, wanted):
     assert bare(site.mathml(tex)) == wanted
-
-
-def test_softmax_stands_at_its_bracket_and_max_above_its_index(site):
-    softmax = site.mathml(r"\operatorname{softmax}\!\left(\frac{Q}{d}\right) V")
-    assert '<mo lspace="0" rspace="0">softmax</mo>' in softmax and "<mfrac>" in softmax
-    largest = '<munder><mo lspace="0" rspace="0.167em">max</mo><mi>j</mi></munder>'
-    assert largest in site.mathml(r"m = \max_j x_j", block=True)
-    assert "munder" not in site.mathml(r"m = \max_j x_j")
-
-
-# ---------------------------------------------------------------- outputs
 
 
 def test_verdicts_stand_on_the_page(site, tmp_path):

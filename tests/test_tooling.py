@@ -35,9 +35,6 @@ def project():
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-# ---------------------------------------------------------------- canonical form
-
-
 @each_notebook
 def test_notebook_is_canonical(tool, path):
     assert tool.uncanonical([path]) == [], "run `make notebooks`"
@@ -130,8 +127,6 @@ def test_canonical_text_is_stable(tool):
         assert once.endswith("}\n")
 
 
-# ---------------------------------------------------------------- saved widgets
-
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 HEX = "0123456789abcdef0123456789abcdef"
@@ -205,9 +200,6 @@ def test_widgets_are_named_after_their_cells_and_keep_what_they_need(widgets):
     assert saved[f"{outer}-layout"]["state"] == {"width": "9px"}
 
 
-# ---------------------------------------------------------------- commands
-
-
 SCRIPT = """\
 # %% first [markdown]
 # # 98 · A trial
@@ -257,24 +249,6 @@ def test_script_to_notebook_and_back(tool, folder, capsys, monkeypatch):
     assert command(tool, capsys, monkeypatch, "check")[0] == 0
 
 
-CLOCK = """\
-# %% clock tags=["nbval-ignore-output"]
-import time
-
-print(time.perf_counter_ns())
-"""
-
-
-@pytest.mark.slow
-def test_uncompared_cell_keeps_its_output_until_it_changes(tool, folder, capsys, monkeypatch):
-    script, kept = folder / "script.py", []
-    for code in (CLOCK, CLOCK, CLOCK.replace("print(", "print(1 + ")):
-        script.write_text(code, encoding="utf-8")
-        assert command(tool, capsys, monkeypatch, "save", "98_trial", script)[0] == 0
-        kept.append(tool.read(folder / "98_trial.ipynb").cells[0].outputs)
-    assert kept[0] == kept[1] != kept[2]
-
-
 @pytest.mark.slow
 def test_failing_cell_is_named_and_leaves_the_file(tool, folder, capsys, monkeypatch):
     path = folder / "97_trial.ipynb"
@@ -296,27 +270,11 @@ def test_unknown_names_and_what_is_not_canonical_are_told(tool, folder, capsys, 
     assert status == 1 and "96_messy.ipynb" in said
 
 
-# ---------------------------------------------------------------- links
-
-
 def test_every_address_is_that_of_pyproject(links):
     repo = links.repository()
     for path in links.files():
         text = path.read_text(encoding="utf-8")
         assert links.stamped(path, text, repo) == text, f"{path.name}: run `make links`"
-
-
-@each_notebook
-def test_notebook_has_link_and_setup_cell(links, path):
-    repo = links.repository()
-    first, *others = nbformat.read(path, as_version=4).cells
-    address = f"https://colab.research.google.com/github/{repo}/blob/main/notebooks/{path.name}"
-    assert f"\n\n[Open in Colab]({address})\n\n" in first.source
-    setup = next(cell for cell in others if cell.cell_type == "code").source
-    extra = "[pretrained]" if path.stem.startswith("14") else ""
-    address = f"attention-step-by-step{extra} @ git+https://github.com/{repo}"
-    install = f'%pip install --quiet "{address}"'
-    assert setup.startswith(f'import sys\n\nif "google.colab" in sys.modules:\n    {install}\n')
 
 
 OLD = """\
@@ -351,9 +309,6 @@ def test_new_address_reaches_every_place(links, tmp_path, capsys):
     assert capsys.readouterr().out == ""  # at the second time there is nothing to change
 
 
-# ---------------------------------------------------------------- environments and commands
-
-
 def bounds(lines) -> dict[str, str]:
     """{name: lower bound} of requirement lines."""
     return {name: bound for name, _, bound in (line.partition(">=") for line in lines)}
@@ -372,14 +327,6 @@ def test_conda_environment_is_in_step(project):
     assert last == {"pip": [f"{minilm}>={wanted.pop(minilm)}", "--editable ."]}
     assert bounds(packages) == wanted | {"pip": ""}
     assert conda["name"] == project["project"]["name"]
-
-
-def test_make_lists_every_target():
-    """And names them all to make, where a file of that name would hide them."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)[1].split()
-    said = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert re.findall(r"^ +make ([a-z-]+)", said, re.MULTILINE) == phony
 
 
 TESTS = ["check", "test", "test-all"]  # each contains the one before
@@ -418,21 +365,6 @@ def test_ci_runs_all_tests_and_a_missing_browser_fails():
     assert job["steps"][-1] == {"run": "make test-all", "env": {"REQUIRE_BROWSER": "1"}}
     assert any("chromium" in step.get("run", "") for step in job["steps"][:-1])
     assert workflow["permissions"] == {"contents": "read"}
-
-
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [("PIP_FIND_LINKS", "{0} https://a.example/"), ("UV_FIND_LINKS", "https://a.example/,{0}")],
-)
-def test_wheel_folder_is_found_among_the_places(ci, tmp_path, monkeypatch, variable, text):
-    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
-        monkeypatch.delenv(name, raising=False)
-    install = ci("install")
-    assert install.places() == install.local_folders() == []
-    for folder in (str(tmp_path), tmp_path.as_uri()):
-        monkeypatch.setenv(variable, text.format(folder))
-        assert len(install.places()) == 2
-        assert [Path(place) for place in install.local_folders()] == [tmp_path]
 
 
 @pytest.mark.slow

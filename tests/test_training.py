@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from helpers.decoding import cross_entropy
 from helpers.training import (
     Pair,
-    alignment,
     combined_mask,
     corpus,
     evaluate,
@@ -20,7 +19,6 @@ from helpers.training import (
     examples,
     fit,
     grammar,
-    learning_rate,
     lm_pairs,
     mean_loss,
     split,
@@ -35,9 +33,6 @@ from helpers.training.ablations import course_corpus, read_table
 
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
-
-
-# ---------------------------------------------------------------- the grammar
 
 
 @pytest.fixture(scope="module")
@@ -59,25 +54,6 @@ def test_held_out_combinations_are_never_in_training(both):
     assert all(pair.combinations - known for pair in held_out)
     unseen = frozenset().union(*(pair.combinations for pair in held_out)) - known
     assert Counter(noun for noun, _ in unseen) == {noun.english: 1 for noun in grammar.NOUNS}
-
-
-def test_every_word_of_the_held_out_sentences_is_in_training(both):
-    training, held_out = both
-    for language in ("english", "french"):
-        known = {word for pair in training for word in getattr(pair, language).split()}
-        assert {word for pair in held_out for word in getattr(pair, language).split()} <= known
-
-
-def test_each_french_word_comes_from_one_english_word(both):
-    """And a French word never has sources that the lexicon does not allow."""
-    sources: dict[str, set] = {}
-    for pair in both[0]:
-        english, french = pair.english.split(), pair.french.split()
-        assert sorted(pair.source_of) == list(range(len(english))) and len(french) == len(english)
-        for word, place in zip(french, pair.source_of, strict=True):
-            sources.setdefault(word, set()).add(english[place])
-    several = {word: names for word, names in sources.items() if len(names) > 1}
-    assert several == {"un": {"a", "an"}, "une": {"a", "an"}, "souris": {"mouse", "mice"}}
 
 
 FRENCH = """
@@ -116,9 +92,6 @@ def test_sentences_that_were_translated_by_hand(both, line):
     assert {pair.english: pair.french for pair in both[0] + both[1]}[english] == french
 
 
-# ---------------------------------------------------------------- batches
-
-
 def test_pairs_and_masks_of_arrays_and_tensors():
     ids = np.array([[5, 6, 7], [5, 0, 0]])
     expected = [[[[1, 0, 0], [1, 1, 0], [1, 1, 1]]], [[[1, 0, 0], [1, 0, 0], [1, 0, 0]]]]
@@ -142,9 +115,6 @@ def test_examples_shift_the_targets_and_pad(both):
     short = data.pick(torch.tensor([0]), pad_id=0)
     assert short.targets.shape == (1, len(pairs[0].french.split()) + 1)
     assert torch.equal(short.source[0], data.source[0, : len(pairs[0].english.split())])
-
-
-# ---------------------------------------------------------------- train and evaluate
 
 
 class Bigram(nn.Module):
@@ -198,9 +168,6 @@ def test_evaluate_weighs_tokens_alike_and_leaves_no_trace():
     assert not model.training
 
 
-# ---------------------------------------------------------------- fit
-
-
 @pytest.fixture(scope="module")
 def trained(both):
     """The translator of notebook 13, trained as there, with its vocabularies."""
@@ -220,26 +187,6 @@ def test_translates_sentences_that_it_never_saw(both, trained):
     stored = next(r for r in read_table() if (r.name, r.seed) == ("full model", 0))
     assert match == pytest.approx(stored.exact_match, abs=0.005)
     assert mean_loss(model, both[1], *vocabs) == pytest.approx(stored.loss, abs=0.005)
-
-
-@pytest.mark.slow
-def test_the_answer_depends_on_the_question(both, trained):
-    """Controls: other sentences' translations and an untrained model get nothing right."""
-    model, vocabs, _ = trained
-    moved = [pair._replace(english=both[1][i - 1].english) for i, pair in enumerate(both[1][:100])]
-    assert exact_match(model, moved, *vocabs) == 0
-    assert exact_match(translator(*vocabs), both[1][:100], *vocabs) == 0
-
-
-@pytest.mark.slow
-def test_alignment_is_what_the_heads_looked_at(both, trained):
-    model, vocabs, _ = trained
-    pair = both[1][0]
-    weights = alignment(model, pair, *vocabs)
-    assert weights.shape == (len(pair.french.split()) + 1, len(pair.english.split()))
-    np.testing.assert_allclose(weights.sum(axis=1), 1, rtol=1e-5)
-    heads = model.decoder.layers[-1].cross_attention.weights
-    np.testing.assert_allclose(weights, heads[0].mean(dim=0).numpy())
 
 
 @pytest.mark.slow
@@ -268,13 +215,6 @@ def test_label_smoothing_shares_out_some_of_the_target(both):
     torch.testing.assert_close(
         translation_loss(model, data, 0.1), per_token[data.targets != 0].mean()
     )
-
-
-def test_the_learning_rate_rises_to_its_peak_and_falls_to_nothing():
-    rates = [learning_rate(step, 10, 1.0, 4) for step in range(1, 12)]
-    np.testing.assert_allclose(rates[:4], [0.25, 0.5, 0.75, 1.0])
-    np.testing.assert_allclose(np.diff(rates[3:]), -1 / 7)
-    assert rates[-1] == 0
 
 
 def test_fit_depends_on_its_generator_alone(small):
@@ -346,9 +286,6 @@ def test_bad_input_is_named(both):
     for call, message in cases:
         with pytest.raises(ValueError, match=message):
             call()
-
-
-# ---------------------------------------------------------------- what it shows
 
 
 def test_the_bar_goes_and_one_line_stays(small, capsys):

@@ -2,7 +2,6 @@
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -37,13 +36,6 @@ def without(name: str, model: Transformer) -> Transformer:
 def logits(model: Transformer, source: Tensor = SOURCE, inputs: Tensor = INPUTS) -> Tensor:
     with torch.no_grad():
         return model(source, inputs)
-
-
-def test_every_ablation_changes_what_the_model_says(model):
-    changed = {
-        name for name in ABLATIONS if not torch.equal(logits(without(name, model)), logits(model))
-    }
-    assert changed == set(ABLATIONS) - {"full model"}
 
 
 def test_no_scaling_leaves_out_the_division(model):
@@ -111,27 +103,12 @@ def test_without_cross_attention_the_english_does_not_matter(model):
     assert not torch.equal(logits(model), logits(model, other))
 
 
-# ---------------------------------------------------------------- the table
-
-
 def test_the_table_has_every_line_and_says_how_it_was_made(root):
     results = read_table()
     assert [(r.name, r.seed) for r in results] == [(n, s) for n in ABLATIONS for s in SEEDS]
     first = (root / "helpers" / "training" / "ablations.csv").read_text("utf-8").splitlines()[0]
     assert first.startswith("#") and "`make ablations`" in first
     assert "\nablations:" in (root / "Makefile").read_text("utf-8")
-
-
-def test_what_the_table_says():
-    def column(name: str, field: str) -> np.ndarray:
-        return np.array([getattr(r, field) for r in read_table() if r.name == name])
-
-    assert (column("full model", "exact_match") >= 0.99).all()
-    assert (column("no cross-attention", "exact_match") < 0.01).all()
-    assert (column("no positions", "exact_match") < 0.3).all()
-    # it reads the next word instead of foretelling it: a low loss, and no translation
-    assert column("no causal mask", "loss").mean() < column("full model", "loss").mean()
-    assert (column("no causal mask", "exact_match") < 0.01).all()
 
 
 @pytest.mark.slow

@@ -79,9 +79,6 @@ def same(model: torch.nn.Module, other: torch.nn.Module) -> bool:
     return all(torch.equal(ours, theirs) for ours, theirs in pairs)
 
 
-# ---------------------------------------------------------------- going on
-
-
 @pytest.mark.parametrize("step", [6, 13, 16, 24])
 def test_a_broken_training_goes_on_bit_for_bit(start, uninterrupted, tmp_path, step):
     cut_off_at(step, start, tmp_path)
@@ -101,25 +98,11 @@ def test_checkpoints_change_nothing(start, uninterrupted, tmp_path):
     assert sorted(path.name for path in before) == ["step-00000023.pt", "step-00000024.pt"]
 
 
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"steps": 30}, "steps is 30, but .* were made with 24"),
-        ({"warm_up": 6}, "warm_up is 6"),
-        ({"label_smoothing": 0.0}, "label_smoothing is 0.0, but .* 0.1"),
-    ],
-)
-def test_another_training_does_not_take_over_the_folder(start, tmp_path, change, name):
-    cut_off_at(8, start, tmp_path)
-    model = copy.deepcopy(start[0])
-    with pytest.raises(ValueError, match=name):
-        fit(model, start[1], generator(), folder=tmp_path, **SETTINGS | change)
-    assert same(model, start[0])
-
-
 def test_another_model_or_other_data_do_not_take_over_the_folder(start, tmp_path):
     cut_off_at(8, start, tmp_path)
     model, data = start
+    with pytest.raises(ValueError, match=r"steps is 30, but .* were made with 24"):
+        fit(copy.deepcopy(model), data, generator(), folder=tmp_path, **SETTINGS | {"steps": 30})
     fewer = data.pick(torch.arange(39), 0)
     with pytest.raises(ValueError, match=r"data is .*, but the checkpoints in"):
         fit(copy.deepcopy(model), fewer, generator(), folder=tmp_path, **SETTINGS)
@@ -128,9 +111,6 @@ def test_another_model_or_other_data_do_not_take_over_the_folder(start, tmp_path
         attention.num_heads, attention.d_head = 2, 32
     with pytest.raises(ValueError, match=r"model is .*, but the checkpoints in"):
         fit(fewer_heads, data, generator(), folder=tmp_path, **SETTINGS)
-
-
-# ---------------------------------------------------------------- damage
 
 
 def one_bit_changed(content: bytes) -> bytes:
@@ -199,9 +179,6 @@ def test_what_goes_wrong_while_saving_leaves_the_former_ones(tmp_path, monkeypat
     assert names == ["step-00000002.pt", "step-00000004.pt"]  # nothing half-written stays
 
 
-# ---------------------------------------------------------------- interrupting
-
-
 def test_interrupting_keeps_what_was_learned(start, uninterrupted, tmp_path, capsys):
     """The step is finished, a checkpoint is written, and the training can go on."""
     model, handler = copy.deepcopy(start[0]), signal.getsignal(signal.SIGINT)
@@ -216,15 +193,3 @@ def test_interrupting_keeps_what_was_learned(start, uninterrupted, tmp_path, cap
     saved.load_state_dict(load(found(tmp_path)[0])["model"])
     assert same(model, saved)
     goes_on(start, tmp_path, uninterrupted)
-
-
-def test_a_second_interrupt_does_not_wait_for_the_step(start, uninterrupted):
-    model = copy.deepcopy(start[0]).eval()
-
-    def twice():
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-
-    at_step(model, 7, twice)
-    history = fit(model, start[1], generator(), **SETTINGS)
-    assert history.interrupted and history.losses == uninterrupted[0][:6] and not model.training

@@ -36,8 +36,6 @@ X, F = RNG.normal(size=(6, 5)), RNG.normal(3, 2, size=(6, 5))
 LOGITS = [2.0, 1.0, -0.5]
 
 
-# ---------------------------------------------------------------- all of them
-
 SHOWN = {
     "heatmap": lambda: AttentionHeatmap(WEIGHTS, TOKENS, layer=1, view="all heads"),
     "two heads of one name": lambda: AttentionHeatmap(WEIGHTS[0, :2], head_names=["a"] * 2),
@@ -155,9 +153,6 @@ def test_arrays_may_be_tensors_and_arrive_as_float32():
         assert shown.arrays["matrices"]["shape"] == [1] * (4 - len(shape)) + list(shape)
     lab = SoftmaxLab(torch.tensor([1.0, 2.0], requires_grad=True), d_k=np.int64(64))
     assert (lab.logits, lab.labels, lab.d_k) == ([1.0, 2.0], ["1", "2"], 64)
-
-
-# ---------------------------------------------------------------- one after the other
 
 
 def test_the_matrix_of_a_heatmap_is_what_its_controls_say():

@@ -62,12 +62,6 @@ def test_it_has_a_view_a_picture_and_its_words(prompt):
     assert wanted[prompt[-1]] in repr(shown)
 
 
-def test_a_picture_of_many_tokens_sums_up_the_rest():
-    shown = NextToken(lambda tokens: np.zeros(300), [f"t{i}" for i in range(300)], end="t299")
-    assert '"t0" 0.00' in repr(shown) and "after no token" in repr(shown)
-    assert shown.picture().width < 900
-
-
 def test_zeros_become_minus_infinity():
     logits = saved(NextToken(after, VOCAB, ["love"], probabilities=True))["[]"]
     assert np.allclose(np.exp(logits), TABLE[2]) and np.isneginf(logits[:3]).all()
@@ -85,20 +79,6 @@ def test_the_greedy_path_is_saved_up_to_the_end():
         name = json.dumps([WORDS[i] for i in path[:n]], separators=(",", ":"))
         assert np.allclose(kept.pop(name), LOGITS[[0, *path][n]])
     assert not kept
-
-
-def test_saved_logits_are_few():
-    calls = []
-
-    def step(tokens):
-        calls.append(tokens)
-        return np.arange(4096.0)
-
-    shown = NextToken(step, [str(i) for i in range(4096)], max_tokens=20)
-    assert len(shown.arrays) == 4 == len(calls)
-    assert sum(len(packed["bytes"]) for packed in shown.arrays.values()) == 65_536
-    short = NextToken(by_ids, WORDS, ["<start>"], ids=True, end="", max_tokens=3)
-    assert len(short.arrays) == 3
 
 
 @pytest.mark.parametrize("shape", [(6,), (1, 6), (4, 6), (1, 4, 6)])

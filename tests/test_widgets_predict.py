@@ -10,7 +10,7 @@ import torch
 from nbclient import NotebookClient
 from PIL import Image
 
-from helpers.widgets.predict import Predict, folded, predict
+from helpers.widgets.predict import folded, predict
 
 
 @pytest.mark.parametrize(
@@ -18,33 +18,24 @@ from helpers.widgets.predict import Predict, folded, predict
     [
         ([1 / 3, 1 / 2, 2 / 3], 0.66664, 2),
         ([0.3333, 0.5, 0.6667], np.float32(2) / 3, 2),
-        ([3, 9, 27], np.int64(9), 1),
-        ([3, 9, 27], np.array(9.0), 1),
         ([3, 9, 27], torch.tensor([27]), 2),
-        (["rows", "columns", "both"], "columns", 1),
         (["rows", "columns", "both"], np.str_("both"), 2),
         ([True, False, "it depends"], np.bool_(False), 1),
-        ([True, False, "it depends"], 2 > 1, 0),
         (["2", 1, True, 2.0], 1.0, 1),
-        ([-0.0, 1, 2, 3], 0, 0),
     ],
 )
 def test_a_computed_answer_finds_its_choice(choices, answer, right):
     shown = predict("Which?", choices, answer=answer)
     assert (shown.right, shown.chosen) == (right, "")
-    assert isinstance(shown, Predict)
 
 
 @pytest.mark.parametrize(
     ("choices", "answer", "count"),
     [
         ([1 / 3, 1 / 2, 2 / 3], 0.66655, "none"),
-        (["1", "2", "3"], 1, "none"),
         ([1, 2, 3], "1", "none"),
         ([1, 2, 3], True, "none"),
         ([0.50001, 0.50004, 1], 0.5, "2"),
-        ([1, 1.0, 2], 1, "2"),
-        (["A", "B", "C"], "a", "none"),
     ],
 )
 def test_an_answer_that_fits_none_or_several_is_refused(choices, answer, count):
@@ -77,8 +68,6 @@ def test_bad_input_is_refused_with_a_reason(arguments, message):
     with pytest.raises(ValueError, match=message):
         predict(*arguments, answer=1)
 
-
-# ---------------------------------------------------------------- folded
 
 MIXED = """from IPython.display import HTML, display
 from helpers.figures import bars
@@ -114,12 +103,6 @@ def test_what_a_block_shows_is_folded_in_its_order(cells):
     order = ["a &lt; b 5</pre>", "<b>bold</b>", "not ended 1\n7</pre>", "<img ", "In words"]
     assert sorted(order, key=markup.index) == order
     assert 'alt="Two bars that tell nothing." width="' in markup
-
-
-def test_its_text_is_that_of_the_cell_without_the_fold(cells):
-    lines = cells[0].outputs[0].data["text/plain"].splitlines()
-    assert lines[:4] == ["a < b 5", "bold", "not ended 1", "7"]
-    assert lines[4:] == ["Two bars that tell nothing.", "In words: Two bars that tell nothing."]
 
 
 def test_an_error_in_it_is_seen_after_what_came_before(cells):

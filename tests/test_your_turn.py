@@ -5,10 +5,8 @@ Before the room run the imports and those cells that the room, its answers and w
 no answer changes a cell before it, and `--nbval` runs them all.
 """
 
-import ast
 import inspect
 import re
-import textwrap
 
 import nbformat
 import pytest
@@ -48,32 +46,7 @@ def filled(cell, answer):
     return cell["source"][:start] + answer.strip("\n")
 
 
-# ---------------------------------------------------------------- answers
-
-
-def as_answer(function, name):
-    """A function's source under another name, with imports of what it uses: one cell."""
-    parsed = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    [made] = parsed.body
-    assert isinstance(made, ast.FunctionDef) and function.__closure__ is None
-    made.name, made.decorator_list, made.returns = name, [], None
-    for argument in (*made.args.args, *made.args.kwonlyargs):
-        argument.annotation = None
-    known = inspect.getmodule(function).__dict__
-    used = {n.id for n in ast.walk(made) if isinstance(n, ast.Name)} - {name}
-    imports = ", ".join(sorted(used & known.keys()))
-    start = f"from {function.__module__} import {imports}\n" if imports else ""
-    return f"{start}\n\n{ast.unparse(made)}"
-
-
 def wrong(name):
-    """A known mistake, or for some exercises a function that raises."""
-    if len(name) % 3:
-        for mistake in find(name).mistakes:
-            try:
-                return as_answer(mistake.function, name)
-            except (AssertionError, SyntaxError):
-                continue  # made by another function: it has no source of its own
     return f"def {name}(*args, **kwargs):\n    raise RuntimeError('not yet')"
 
 
@@ -82,9 +55,6 @@ def written(names):
     made = [make(name) for name in names for make in (hinted, for_tensors)]
     references = [inspect.getsource(find(name).reference) for name in names]
     return [{"source": source} for source in (*made, *references)]
-
-
-# ---------------------------------------------------------------- a notebook at work
 
 
 class Room:
@@ -135,9 +105,6 @@ def room():
     made = Room()
     with made.client.setup_kernel():
         yield made
-
-
-# ---------------------------------------------------------------- tests
 
 
 @each_notebook

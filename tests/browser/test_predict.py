@@ -64,8 +64,6 @@ def test_choosing_until_it_is_right(lab, saved, page_of, place):
     assert place != "live" or opened.value("half.chosen") == "0.5000"
 
 
-# ---------------------------------------------------------------- the answer, folded
-
 ASKED = "predict('Which?', ['1.2345', '2.3456', '3.4567'], answer=right)"
 LESSON = [
     "from helpers.figures import show\nfrom helpers.widgets import folded, predict",

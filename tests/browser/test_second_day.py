@@ -12,19 +12,6 @@ from browser.harness import ROOT, STATE, WIDGET, frames, press
 
 pytestmark = pytest.mark.long
 
-# What a slow machine may do: the connection of the kernel is renewed before the file was read, and
-# ipywidgets believes that nothing more will come (its issue 3823). Here it happens every time.
-LATE = f"""async () => {{
-  const manager = await window.panel.content.rendermime.createRenderer("{WIDGET}")._manager.promise;
-  const managers = Object.getPrototypeOf(manager);
-  const {{ restoreWidgets }} = managers;
-  managers.restoreWidgets = async function (...all) {{
-    Object.assign(managers, {{ restoreWidgets }});
-    this._restoredStatus = true;
-    await new Promise((resolve) => setTimeout(resolve, 5000));
-    return restoreWidgets.apply(this, all);
-  }};
-}}"""
 SIGN = "view => getComputedStyle(view, '::before').content"  # of what has lost its kernel
 PICTURE = """place => {
   const image = place.querySelector("img");
@@ -110,16 +97,6 @@ def test_where_the_state_is_missing_the_picture_stands(lab, gallery):
     told = [output.metadata["image/png"] for output in views(notebook)[:-1]]
     assert [place["words"] for place in places] == [picture["alt"] for picture in told]
     assert all(place["width"] >= 300 and place["text"] == "" for place in places)
-
-
-def test_widgets_that_are_read_late_come_to_life(lab, gallery):
-    lab.show(gallery.path)
-    lab.page.evaluate(LATE)
-    again = lab.show(gallery.path)
-    again.page.wait_for_timeout(3500)
-    assert again.page.locator(".step").count() == 0
-    again.rendered()
-    all_alive(again, len(GALLERY) + 1)
 
 
 RUN_FIRST = """async () => {

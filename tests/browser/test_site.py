@@ -63,9 +63,6 @@ def results(page) -> list[str]:
     return page.locator(".found li").all_inner_texts()
 
 
-# ---------------------------------------------------------------- what is seen
-
-
 @pytest.mark.parametrize("width", [390, 620, 1400])
 def test_nothing_sticks_out(visit, folder, width):
     for path in sorted(folder.glob("*.html")):
@@ -107,9 +104,6 @@ def test_contents_mark_where_one_reads_and_lie_over_a_narrow_page(visit):
     button.click()
     contents.get_by_role("link", name="06 · Masking").click()
     page.wait_for_url("**/06_masking.html")
-
-
-# ---------------------------------------------------------------- the search
 
 
 def search(page, query: str) -> list[str]:
