@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from helpers.decoding import generate, greedy_decode, next_token_probs, sample_token
-from helpers.layers import (
-    DecoderOnly,
-    KeyValueCache,
-    MultiHeadAttention,
-    Transformer,
-    unwatched,
-)
+from helpers.layers import DecoderOnly, KeyValueCache, MultiHeadAttention, Transformer, unwatched
 
 pytestmark = pytest.mark.slow
 

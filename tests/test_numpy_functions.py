@@ -215,8 +215,7 @@ def test_layer_norm(dtype, data):
     out = rng.normal(size=shape).astype(dtype)
     same(blocks.add_and_norm(x, out, gamma, beta), blocks.layer_norm(x + out, gamma, beta))
     same(
-        blocks.pre_norm(x, lambda z: 2 * z, gamma, beta),
-        x + 2 * blocks.layer_norm(x, gamma, beta),
+        blocks.pre_norm(x, lambda z: 2 * z, gamma, beta), x + 2 * blocks.layer_norm(x, gamma, beta)
     )
 
 
