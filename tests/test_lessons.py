@@ -14,7 +14,8 @@ from lessons import PATHS, code_cells, is_stub, tree
 
 from helpers import attention, blocks, cache, decoding, layers, models, text, training
 
-STAGES = json.loads((Path(__file__).parent / "data" / "contract_stages.json").read_text("utf-8"))
+DATA = json.loads((Path(__file__).parent / "data" / "contract_stages.json").read_text("utf-8"))
+STAGES = {name: stage for stage, names in DATA.items() for name in names.split()}
 ROOMS = {name: getattr(room, name) for room in (text, attention, blocks, decoding) for name in
          dir(room) if inspect.isfunction(getattr(room, name)) and not name.startswith("_")
          and getattr(room, name).__module__ == room.__name__}  # fmt: skip
