@@ -83,7 +83,8 @@ project_qkv.answer("""
         return torch.split(QKV, [W_q.shape[1], W_k.shape[1], W_v.shape[1]], dim=-1)
 """)
 project_qkv.why(
-    'X @ W | W_q @ X, W_k @ X, W_v @ X | X @ W_q, X @ W_k, X @ W_v | np.einsum("...td,dk->...tk", X, W) | "...td,dk->...tk"',
+    "X @ W | W_q @ X, W_k @ X, W_v @ X | X @ W_q, X @ W_k, X @ W_v"
+    ' | np.einsum("...td,dk->...tk", X, W)',
     "Words are rows, so weights multiply from the right; a projection is that product alone.",
 )
 project_qkv.why(
