@@ -412,8 +412,8 @@ def eps_ignored(x, sublayers, gammas, betas, eps=1e-5):
 
 @stack.mistake
 def first_row_for_all(x, sublayers, gammas, betas, eps=1e-5):
-    """All sub-layers share the first row of gammas and betas. Each norm has learned gain and bias of
-    its own: row i belongs to sub-layer i."""
+    """All sub-layers share the first row of gammas and betas. Each norm has learned gain and bias
+    of its own: row i belongs to sub-layer i."""
     rows = np.array([*[gammas[0]] * len(sublayers), gammas[-1]])
     shifts = np.array([*[betas[0]] * len(sublayers), betas[-1]])
     return pre_norm_stack(x, sublayers, rows, shifts, eps)
