@@ -20,6 +20,7 @@ from helpers.exercises.exercise import Exercise, Mistake, Probe, Untested
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words
+EVERYTHING = "All numbers differ."
 WORDS = 60  # of a message, before the fold
 LIKELY = 0.6  # the share of wrong probes that a guess must explain
 
@@ -83,8 +84,19 @@ def explained(verdict: Verdict, seen: list[Observation], function: Any, known: E
     repair = repair_of(function, known, verdict.backend, expected_of(known.name))
     if repair is None:
         return verdict if verdict.mistake else with_influence(verdict, seen, function, known)
-    fails = difference(verdict.evidence.expected, verdict.evidence.obtained, known.whole_numbers)
-    return replace(verdict, message=brief([*where(repair), fails]), mistake=None, repair=repair)
+    told = [*where(repair), *fails(verdict.evidence, known)]
+    return replace(verdict, message=brief(told), mistake=None, repair=repair)
+
+
+def fails(evidence: Evidence, known: Exercise) -> list[str]:
+    """What differs, without the line, which the repair tells, and without what it tells too."""
+    obtained = evidence.obtained
+    if isinstance(obtained, str) and obtained.endswith("changed in place"):
+        return []
+    if isinstance(obtained, Raised):
+        obtained = replace(obtained, line="")
+    text = difference(evidence.expected, obtained, known.whole_numbers)
+    return [] if text == EVERYTHING else [text]
 
 
 def where(repair: Repair) -> list[str]:

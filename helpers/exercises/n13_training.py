@@ -126,25 +126,8 @@ training.answer("""
             losses.append(float(loss))
         return losses
 """)
-training.answer("""
-    def train(model, batches, lr):
-        model.train()
-        velocity = {p: torch.zeros_like(p) for p in model.parameters()}
-        losses = []
-        for x, y in batches:
-            log_p = torch.log_softmax(model(x), dim=-1)
-            loss = -log_p.gather(-1, y[..., None]).mean()
-            for p in model.parameters():
-                p.grad = None
-            loss.backward()
-            for p in model.parameters():
-                velocity[p] = 0.9 * velocity[p] + p.grad
-                p.data = p.data - lr * velocity[p]
-            losses.append(loss.item())
-        return losses
-""")
 training.why(
-    "model.zero_grad() | optimizer.zero_grad() | p.grad = None",
+    "model.zero_grad() | optimizer.zero_grad()",
     "backward adds to the gradients that are there: clear them in every step, before backward, or "
     "those of earlier batches add up.",
 )
@@ -153,20 +136,17 @@ training.why(
     "backward computes the gradients of this batch's loss, once: after zero_grad, before the step.",
 )
 training.why(
-    "v.mul_(0.9).add_(p.grad) | 0.9 * v[i] + p.grad | 0.9 * velocity[p] + p.grad | v.mul_(0.9) | "
-    "momentum=0.9",
+    "v.mul_(0.9).add_(p.grad) | 0.9 * v[i] + p.grad | v.mul_(0.9) | 0.9 * v | momentum=0.9",
     "Momentum: the velocity keeps 0.9 of itself and adds the whole new gradient.",
 )
 training.why(
-    "[torch.zeros_like(p) for p in parameters] | {p: torch.zeros_like(p) for p in "
-    "model.parameters()} | torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9) | "
-    "[0.0 for p in model.parameters()]",
+    "[torch.zeros_like(p) for p in parameters] | [0.0 for p in model.parameters()] | "
+    "torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)",
     "Velocities must outlast a batch: made once, before the loop, one for each parameter, or the "
     "momentum is lost.",
 )
 training.why(
-    "p.sub_(lr * v) | p -= lr * v[i] | p.data - lr * velocity[p] | optimizer.step() | lr * v | "
-    "lr=lr",
+    "p.sub_(lr * v) | p -= lr * v[i] | optimizer.step() | lr * v | lr=lr",
     "A step for each batch: lr times the velocity, subtracted in place, downhill, from the model's "
     "own parameters.",
 )
@@ -190,7 +170,7 @@ training.why(
 )
 training.why(
     "nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten()) | "
-    "-log_p.gather(-1, y[..., None]).mean() | nn.functional.cross_entropy",
+    "nn.functional.cross_entropy",
     "The loss is the mean of -log p over all tokens, from raw logits: softmax, log and mean are in "
     "cross_entropy.",
 )
@@ -199,21 +179,6 @@ training.why(
     "Note each batch's loss as a float, before its step; a tensor would keep its whole graph.",
 )
 training.why("return losses", "All batches are learned from, and each leaves its loss in the list.")
-
-
-@training.experiment("what the model is asked")
-def what_is_asked(fn: Callable) -> dict:
-    model = network(p=0.5).eval()
-    seen, shapes = watched(model), [(2, 3), (1, 4), (3, 2)]
-    called(fn, model, batches_of(7, *shapes), 0.1)
-    asked = [shape for shape, _, _ in seen]
-    return {
-        "model(x) is called for every batch": set(shapes) <= set(asked),
-        "the batches come in the given order": [s for s in shapes if s in asked]
-        == list(dict.fromkeys(asked)),
-        "each batch comes once": asked == shapes,
-        "the model and all its parts are in train mode": all(mode for _, mode, _ in seen),
-    }
 
 
 @training.experiment("one step from equal logits")
@@ -229,6 +194,21 @@ def two_steps(fn: Callable) -> dict:
     steps = [batch([[1, 0, 0, 0]], [[0, 0, 0, 1]]), batch([[0, 1], [1, 1], [0, 0]], [[1, 1]] * 3)]
     losses = called(fn, model, steps, 1.0)
     return {"losses": losses, "a": model.a.item(), "b": model.b.item()}
+
+
+@training.experiment("what the model is asked")
+def what_is_asked(fn: Callable) -> dict:
+    model = network(p=0.5).eval()
+    seen, shapes = watched(model), [(2, 3), (1, 4), (3, 2)]
+    called(fn, model, batches_of(7, *shapes), 0.1)
+    asked = [shape for shape, _, _ in seen]
+    return {
+        "model(x) is called for every batch": set(shapes) <= set(asked),
+        "the batches come in the given order": [s for s in shapes if s in asked]
+        == list(dict.fromkeys(asked)),
+        "each batch comes once": asked == shapes,
+        "the model and all its parts are in train mode": all(mode for _, mode, _ in seen),
+    }
 
 
 @training.experiment("five batches of different sizes")
