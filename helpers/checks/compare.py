@@ -211,9 +211,10 @@ def _difference_of_arrays(expected: np.ndarray, obtained: np.ndarray, whole: boo
     if expected.dtype.kind == "b":
         return _difference_of_masks(expected, obtained)
     wrong = ~np.isclose(obtained.astype(float), expected.astype(float), rtol=RTOL, atol=ATOL)
-    found = [_not_finite(obtained), _relation(expected, obtained), _sums(expected, obtained)]
-    found += [_where(wrong)]
-    return " ".join(filter(None, found))
+    told = [_not_finite(obtained), _relation(expected, obtained), _sums(expected, obtained)]
+    told = [text for text in told if text]
+    everywhere = bool(told) and wrong.all()
+    return " ".join(told if everywhere else [*told, _where(wrong)])
 
 
 def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
@@ -232,9 +233,8 @@ def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
         also = " An axis of length 1 was lost or added (keepdims, None)." if squeezed else ""
         return f"{text} It has {more}: {len(got)} instead of {len(want)}.{also}"
     wrong = [i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b]
-    also = " Were two arrays concatenated?" if any(got[i] == 2 * want[i] for i in wrong) else ""
     lengths = ", ".join(f"axis {i} has length {got[i]} instead of {want[i]}" for i in wrong)
-    return f"{text} That is, {lengths}.{also}"
+    return f"{text} That is, {lengths}."
 
 
 def _difference_of_masks(expected: np.ndarray, obtained: np.ndarray) -> str:

@@ -12,6 +12,7 @@ from helpers.checks.judge import Evidence
 from helpers.exercises.exercise import About
 
 HIGH, WIDE, MANY = 8, 8, 80  # rows and columns of a table that is shown, and cells of all inputs
+LONG = 88  # letters of a value in a line of text
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ def summary(x: Any) -> str:
         return "functions: " + ", ".join(f"`{getattr(f, '__name__', '…')}`" for f in x)
     if isinstance(x, list | tuple) and any(isinstance(v, np.ndarray) for v in x):
         return f"{len(x)} arrays"
-    return f"`{shown(x)}`"
+    text = shown(x)
+    return f"`{text}`" if len(text) <= LONG else f"`{text[: LONG - 1]}…`"
 
 
 # ---------------------------------------------------------------- what went in
@@ -212,7 +214,7 @@ def contrast_of_arrays(expected: np.ndarray, obtained: np.ndarray) -> list[Part]
         return both(expected, obtained)
     gaps = difference_of(expected, obtained)
     wrong = np.argwhere(gaps > 0)
-    place = tuple(int(i) for i in wrong[0]) if len(wrong) else (0,) * expected.ndim
+    place = tuple(map(int, wrong[0])) if len(wrong) else ()
     batch = place[: max(0, expected.ndim - 2)]
     window = tuple(
         span(i, n, limit)
@@ -220,6 +222,8 @@ def contrast_of_arrays(expected: np.ndarray, obtained: np.ndarray) -> list[Part]
             place[len(batch) :], expected.shape[len(batch) :], (HIGH, WIDE), strict=False
         )
     )
+    if not len(wrong):  # only the kind of number differs
+        return both(expected, obtained)
     cut = [a[batch][window] for a in (expected, obtained, gaps)]
     return [*place_of(expected.shape, batch, window), side_by_side(*cut)]
 

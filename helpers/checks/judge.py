@@ -66,23 +66,35 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
     if is_stub(function):
         return Verdict(known.name, NOT_ATTEMPTED, "Not attempted yet.")
     backends = backends_for(function, known)
-    verdict = settle(known, ((b, observe_apart(function, known, b)) for b in backends))
+    verdict, seen = settle(known, ((b, observe_apart(function, known, b)) for b in backends))
     if verdict.evidence and (text := wrong_header(function, known, verdict.evidence.obtained)):
         return replace(verdict, message=text, mistake=None)
     with contextlib.suppress(Exception):  # an addition: no verdict is lost for it
-        return explained(verdict, function, known)
+        return explained(verdict, seen, function, known)
     return verdict
 
 
-def explained(verdict: Verdict, function: Any, known: Exercise) -> Verdict:
+def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
     """Where no known mistake was found: the change that repairs it, else what it depends on."""
-    if verdict.mistake or not verdict.evidence:
+    if not verdict.evidence or (
+        verdict.mistake and not isinstance(verdict.evidence.obtained, Raised)
+    ):
         return verdict
     repair = repair_of(function, known, verdict.backend, expected_of(known.name))
     if repair is None:
-        return with_influence(verdict, function, known)
-    seen = difference(verdict.evidence.expected, verdict.evidence.obtained, known.whole_numbers)
-    return replace(verdict, message=brief([*where(repair), seen]), repair=repair)
+        return verdict if verdict.mistake else with_influence(verdict, seen, function, known)
+    told = [*where(repair), *fails(verdict.evidence, known)]
+    return replace(verdict, message=brief(told), mistake=None, repair=repair)
+
+
+def fails(evidence: Evidence, known: Exercise) -> list[str]:
+    """What differs, without the line, which the repair tells, and without what it tells too."""
+    obtained = evidence.obtained
+    if isinstance(obtained, str) and obtained.endswith("changed in place"):
+        return []
+    if isinstance(obtained, Raised):
+        obtained = replace(obtained, line="")
+    return [difference(evidence.expected, obtained, known.whole_numbers)]
 
 
 def where(repair: Repair) -> list[str]:
@@ -121,20 +133,21 @@ def wrong_header(function: Callable, known: Exercise, obtained: Any) -> str:
     return ""
 
 
-def with_influence(verdict: Verdict, function: Callable, known: Exercise) -> Verdict:
-    """Where no known mistake was found, say also what the result depends on, or does not."""
+def with_influence(
+    verdict: Verdict, seen: list[Observation], function: Callable, known: Exercise
+) -> Verdict:
+    """The verdict with what the result depends on and must not, or does not and must."""
     expected, obtained = verdict.evidence.expected, verdict.evidence.obtained
-    if verdict.mistake or isinstance(obtained, Raised | TimedOut):
+    if isinstance(obtained, Raised | TimedOut):
         return verdict
     if isinstance(obtained, np.ndarray) and getattr(expected, "shape", ()) != obtained.shape:
         return verdict
     probes = [probe for probe in known.probes if probe.args]
     probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)
     for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
-        for backend in backends_for(function, known):
-            if found := influence.findings(function, known, probe, backend):
-                where = "" if influence.CHANCE in found else f"For {probe.label}: "
-                return replace(verdict, message=f"{verdict.message} {where}{' '.join(found[:2])}")
+        if found := influence.findings(function, known, probe, verdict.backend):
+            first, *rest = sentences(known, verdict.evidence, seen)
+            return replace(verdict, message=brief([first, *found[:2], *rest]))
     return verdict
 
 
@@ -153,14 +166,16 @@ def backends_for(function: Callable, known: Exercise) -> list[str]:
     return sorted(known.backends, key=lambda b: b != "torch") if names & TENSOR else known.backends
 
 
-def settle(known: Exercise, runs: Iterable[tuple[str, list[Observation]]]) -> Verdict:
-    """The verdict on what each backend saw: the first that is right, else the most telling."""
+def settle(
+    known: Exercise, runs: Iterable[tuple[str, list[Observation]]]
+) -> tuple[Verdict, list[Observation]]:
+    """The verdict on what each backend saw, and that: the first right, else the most telling."""
     verdicts = []
     for backend, seen in runs:
-        verdicts.append(replace(judge(known, seen), backend=backend))
+        verdicts.append((replace(judge(known, seen), backend=backend), seen))
         if isinstance(seen[-1].value, TimedOut) or gives_the_same(known, seen):
             return verdicts[-1]
-    return min(verdicts, key=_rank)
+    return min(verdicts, key=lambda pair: _rank(pair[0]))
 
 
 def gives_the_same(known: Exercise, seen: list[Observation]) -> bool:
@@ -227,9 +242,7 @@ def mistakes_of(name: str) -> list[tuple[Mistake, Trace]]:
 
 def judge(known: Exercise, seen: list[Observation]) -> Verdict:
     """Compare observations with those of the reference and of the known mistakes."""
-    expected = expected_of(known.name)
-    pairs = zip(seen, expected, strict=True)
-    wrong = [i for i, pair in enumerate(pairs) if not agree(*pair, known)]
+    expected, wrong = expected_of(known.name), wrong_of(known, seen)
     if not wrong:
         return Verdict(known.name, RIGHT, verified(known, seen))
     late = [i for i in wrong if isinstance(seen[i].value, TimedOut)]
@@ -238,11 +251,11 @@ def judge(known: Exercise, seen: list[Observation]) -> Verdict:
     if not late and (mistake := _named(known, seen, wrong)):
         message = mistake[0].message + _in_place(seen, mistake[1])
         if all(isinstance(seen[i].value, Raised) for i in wrong):  # many causes look like this
-            message = (
-                f"{difference(evidence.expected, evidence.obtained)} The cause may be: {message}"
-            )
+            raised = difference(evidence.expected, evidence.obtained)
+            message = brief([raised, f"The cause may be: {message}"])
         return Verdict(known.name, WRONG, message, mistake[0].id, evidence)
-    return Verdict(known.name, WRONG, _in_words(known, evidence, seen, wrong), None, evidence)
+    message = brief(sentences(known, evidence, seen))
+    return Verdict(known.name, WRONG, message, None, evidence)
 
 
 def agree(a: Observation, b: Observation, known: Exercise) -> bool:
@@ -251,8 +264,15 @@ def agree(a: Observation, b: Observation, known: Exercise) -> bool:
 
 
 def verified(known: Exercise, seen: list[Observation]) -> str:
-    """Say on what a right answer was tried."""
-    return "Right on " + "; ".join(known.probes[i].label for i in tried(known, seen)) + "."
+    """Say on what a right answer was tried, in at most 20 words."""
+    labels = [known.probes[i].label for i in tried(known, seen)]
+    count = next((n for n in range(len(labels), 1, -1) if len(_listed(labels, n).split()) <= 18), 1)
+    return f"Right on {_listed(labels, count)}."
+
+
+def _listed(labels: list[str], count: int) -> str:
+    more = f"; {len(labels) - count} more" if len(labels) > count else ""
+    return "; ".join(labels[:count]) + more
 
 
 def tried(known: Exercise, seen: list[Observation]) -> list[int]:
@@ -309,26 +329,29 @@ def _evidence(probe: Probe, expected: Observation, seen: Observation, known: Exe
     return Evidence(probe.label, inputs, expected.value, seen.value)
 
 
-def _in_words(
-    known: Exercise, evidence: Evidence, seen: list[Observation], wrong: list[int]
-) -> str:
-    """What fails, where no known mistake explains all of it."""
+def sentences(known: Exercise, evidence: Evidence, seen: list[Observation]) -> list[str]:
+    """What fails, where no known mistake explains all of it: the most telling first."""
+    wrong = wrong_of(known, seen)
     changed = [name for i in wrong for name in seen[i].changed]
     if isinstance(evidence.obtained, str) and evidence.obtained.endswith("changed in place"):
-        name = changed[0]
-        text = f"It changes its argument {name} in place, as {name} += … and {name}[…] = … do: "
-        text += "make a new array instead, or a copy."
+        name = changed.pop(0)
+        told = [f"It changes its argument {name} in place: make a new array, or work on a copy."]
+        changed = []
     else:
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
-        text = f"For {evidence.label}: {text}"
-        if changed:
-            text += f" It also changes its argument {changed[0]} in place."
-    right = [known.probes[i].label for i in tried(known, seen) if i not in wrong]
-    if right:
-        text += f" It is right on: {'; '.join(right[:4])}." + _more_axes(known, wrong)
+        told = [f"For {evidence.label}: {text}"]
+    told += [f"It also changes its argument {name} in place." for name in changed[:1]]
     if guess := _guess(known, seen, wrong):
-        text += f" Perhaps this is part of it: {guess.message}"
-    return text
+        told.append(f"Perhaps this is part of it: {guess.message}")
+    right = [known.probes[i].label for i in tried(known, seen) if i not in wrong]
+    told += [f"It is right on: {'; '.join(right[:4])}."] if right else []
+    return [*told, _more_axes(known, wrong)]
+
+
+def wrong_of(known: Exercise, seen: list[Observation]) -> list[int]:
+    """The probes on which an answer differs from the reference."""
+    pairs = enumerate(zip(seen, expected_of(known.name), strict=True))
+    return [i for i, pair in pairs if not agree(*pair, known)]
 
 
 def _more_axes(known: Exercise, wrong: list[int]) -> str:
@@ -338,8 +361,8 @@ def _more_axes(known: Exercise, wrong: list[int]) -> str:
         return max(map(np.ndim, (*probe.args, *probe.kwargs.values())), default=0)
 
     right = [axes(probe) for i, probe in enumerate(known.probes) if i not in wrong]
-    if 0 < max(right) < min(axes(known.probes[i]) for i in wrong):
-        return " It fails wherever there are more axes in front, such as a batch."
+    if right and 0 < max(right) < min(axes(known.probes[i]) for i in wrong):
+        return "It fails wherever there are more axes in front, such as a batch."
     return ""
 
 

@@ -1,7 +1,7 @@
 """What a learner calls: `check`, `hint`, `solution` and `progress`."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -9,11 +9,11 @@ from helpers.checks import page, place
 from helpers.checks.compare import Raised, in_plain_words, type_name
 from helpers.checks.evidence import Part, Words, parts_of
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
-from helpers.checks.keep import TITLES, keep, kept_names, rank, wants_tensors
+from helpers.checks.keep import TITLES, keep, kept_names, wants_tensors
 from helpers.checks.page import Shown
 from helpers.checks.place import Memory
 from helpers.checks.sandbox import as_written, on_tensors, plain
-from helpers.checks.source import import_lines, piece_of
+from helpers.checks.whys import Repair
 from helpers.exercises import ASKED, exercises, nearest
 from helpers.exercises.exercise import Exercise
 
@@ -47,7 +47,7 @@ def check(function: Any = None) -> Any:
 def handed_back(function: Any, known: Exercise) -> Any:
     """Judge an answer and show the verdict; returns what the notebook goes on with."""
     verdict = judged(function, known)
-    place.remember(known.name, function, verdict.status)
+    place.remember(known.name, function, verdict.status, verdict.repair)
     if verdict.status != RIGHT:
         page.display(shown(verdict, known))
         return known.reference
@@ -192,42 +192,65 @@ def folded(known: Exercise) -> str:
 
 
 def way(known: Exercise) -> str:
-    """The solution, folded."""
-    return page.fold("solution", page.code(source_of(known)))
+    """The solution and what its parts are for, folded."""
+    return page.fold("solution", page.code(source_of(known)) + reasons_html(known))
 
 
 def source_of(known: Exercise) -> str:
-    """The reference as it stands in the helpers, after the imports that the notebook lacks."""
-    try:
-        source = inspect.getsource(known.reference)
-    except (OSError, TypeError):
-        return f"# {known.name} is in {known.reference.__module__}"
-    lines = sorted(set(missing_lines(known)), key=rank)
-    return "\n".join([*lines, "", "", source]) if lines else source
+    """The first answer: one way to write it, as it runs in its notebook."""
+    return known.answers[0]
 
 
-def missing_lines(known: Exercise) -> Iterator[str]:
-    """The import lines of what the reference uses and the notebook has not under this name; a
-    function of the course it may have made itself."""
-    piece, has = piece_of(known.reference, known.name), place.names()
-    made = known.reference.__globals__
-    for name, line in import_lines(piece).items():
-        if has.get(name) is not made[name] and not (name in piece.wanted and name in has):
-            yield line
+def reasons(known: Exercise) -> list[str]:
+    """What the parts of the solution are for, each with its code."""
+    shown = source_of(known)
+    pairs = ((next((c for c in why.code if c in shown), ""), why.text) for why in known.whys)
+    return [f"`{code}`: {text}" for code, text in pairs if code]
+
+
+def reasons_html(known: Exercise) -> str:
+    return "".join(map(page.paragraph, reasons(known)))
 
 
 # ---------------------------------------------------------------- help
 
 
 def hint(name: str | Callable | None = None) -> None:
-    """Show the next of three steps: a nudge, the idea, the line.
+    """Show one change that makes your newest answer pass, if one was found; then, call by call,
+    three steps: a nudge, the idea, the line.
 
     Without a name it is about the exercise that is being written.
     """
     known = asked(name)
     if known is None:
         page.display(listing(name, "hint"))
-        return
+    elif repair := place.take_repair(known.name):
+        page.display(changed(known, repair))
+    else:
+        page.display(step_of(known))
+
+
+def changed(known: Exercise, repair: Repair) -> Shown:
+    """The learner's line beside the one that passes, and why."""
+    many = "These two changes pass" if repair.also else "This one change passes"
+    title = f"`{known.name}`: {many} every test."
+    markup, lines = page.paragraph(title), [title]
+    while repair:
+        for head, source in (
+            (f"line {repair.line}, yours", repair.before),
+            ("changed", repair.after),
+        ):
+            source = source or ("(nothing)" if head == "changed" else "(a new line here)")
+            markup += page.paragraph(f"{head}:") + page.code(source)
+            lines += [f"{head}:", source]
+        markup += page.paragraph(repair.why) if repair.why else ""
+        lines += [repair.why] if repair.why else []
+        repair = repair.also
+    return Shown(markup, page.printable("\n".join(lines).replace("`", "")))
+
+
+def step_of(known: Exercise) -> Shown:
+    """The next of the three hints."""
     step = Memory.shown.get(known.name, 0)
     if step == len(known.hints):
         text = f"Those were the three hints for `{known.name}`. One way to write it: "
@@ -235,7 +258,7 @@ def hint(name: str | Callable | None = None) -> None:
     else:
         Memory.shown[known.name] = step + 1
         text = f"`{known.name}`, hint {step + 1} of 3, {STEPS[step]}: {known.hints[step]}"
-    page.display(Shown(page.paragraph(text), text.replace("`", "")))
+    return Shown(page.paragraph(text), text.replace("`", ""))
 
 
 def solution(name: str | Callable | None = None) -> None:
@@ -244,9 +267,10 @@ def solution(name: str | Callable | None = None) -> None:
     if known is None:
         page.display(listing(name, "solution"))
         return
-    source = source_of(known)
-    title = f"`{known.name}`, one way:"
-    page.display(Shown(page.paragraph(title) + page.code(source), source.strip("\n")))
+    source, title = source_of(known), f"`{known.name}`, one way:"
+    text = "\n".join([source, "", *reasons(known)]).strip("\n")
+    markup = page.paragraph(title) + page.code(source) + reasons_html(known)
+    page.display(Shown(markup, text.replace("`", "")))
 
 
 def asked(name: Any) -> Exercise | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
 from helpers.checks.keep import kept_names
+from helpers.checks.whys import Repair
 from helpers.exercises import ASKED, exercises
 
 DEFINITION = re.compile(r"^def\s+(\w+)\s*\(", re.MULTILINE)
@@ -27,6 +28,7 @@ class Checked:
     cells: int
     code: CodeType | None
     is_new: bool
+    repair: Repair | None = None  # the change that hint shows next
 
 
 class Memory:
@@ -39,12 +41,12 @@ class Memory:
     right: set[str] = set()  # noqa: RUF012
 
 
-def remember(name: str, function: Any, status: str) -> None:
-    """Remember a check as the newest."""
+def remember(name: str, function: Any, status: str, repair: Repair | None = None) -> None:
+    """Remember a check as the newest, and the change that repairs the answer."""
     before = Memory.checked.pop(name, None)
     code = function.__code__ if isinstance(function, FunctionType) else None
     is_new = before is None or before.code != code
-    Memory.checked[name] = Checked(status, len(cells_run()), code, is_new)
+    Memory.checked[name] = Checked(status, len(cells_run()), code, is_new, repair)
     Memory.named = None
     if status == RIGHT:
         Memory.right.add(name)
@@ -55,6 +57,15 @@ def remember_again(name: str) -> None:
     before = Memory.checked.pop(name, Checked(NOT_ATTEMPTED, 0, None, is_new=False))
     Memory.checked[name] = replace(before, cells=len(cells_run()))
     Memory.named = None
+
+
+def take_repair(name: str) -> Repair | None:
+    """The change that repairs the newest answer, the first time it is asked for."""
+    found = Memory.checked.get(name)
+    if found is None or found.repair is None:
+        return None
+    Memory.checked[name] = replace(found, repair=None)
+    return found.repair
 
 
 def done() -> set[str]:

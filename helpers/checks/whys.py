@@ -22,11 +22,11 @@ KINDS = {
     "order": "the order", "brackets": "the brackets", "comparison": "the comparison",
     "operator": "the operator", "sign": "the sign", "lines": "the order of the lines",
     "indent": "what stands inside the block", "line": "this line",
-    "copy": "the argument itself changes",
-    "statement": "a step is missing or another", "exchange": "two parts stand exchanged",
+    "exchange": "two parts stand exchanged",
     "overwritten": "what is overwritten", "range": "the range",
     "assignment": "the assignment", "return": "what is returned",
 }  # fmt: skip
+COPY = "An argument belongs to whoever calls the function: change a copy, not the thing itself."
 ENOUGH = 0.34  # of a why's weight, for it to be meant
 
 
@@ -72,7 +72,8 @@ class Change:
         """The repair that a learner reads; `first_line` is where the answer begins in its cell."""
         also = self.also and self.also.told(first_line, known)
         line, why = first_line + self.line - 1, why_of(self, known)
-        return Repair(line, self.before, self.after, self.place, why, also)
+        place = ", ".join(filter(None, [self.place, nature(self)]))
+        return Repair(line, self.before, self.after, place, why, also)
 
 
 # ---------------------------------------------------------------- what differs
@@ -93,13 +94,19 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     was = "\n".join(own[n - 1].strip() for n in lines)
     made = "\n".join(t for _, t in after[k:m])
     if (j - i, m - k) != (1, 1):
-        part = ("", made) if i == j else (was, made) if made else (was, "")
-        return Change(kind, node.lineno, was, made, *part, KINDS.get(kind, "this line"))
-    a, b, parent, name = smallest(before[i][0], after[k][0])
+        return Change(kind, node.lineno, was, made, was, made, KINDS.get(kind, whole(was, made)))
+    a, b, above = smallest(before[i][0], after[k][0])
     line = getattr(a, "lineno", node.lineno)
     if (spliced := splice(a, b, source, new)) is not None:
         was, made = own[line - 1].strip(), spliced[line - 1].strip()
-    return Change(kind, line, was, made, code(a), code(b), role(kind, a, b, parent, name))
+    return Change(kind, line, was, made, code(a), code(b), role(kind, a, b, above))
+
+
+def whole(was: str, made: str) -> str:
+    """What is the matter with whole lines."""
+    if not was:
+        return "where a step is missing"
+    return "these lines" if "\n" in was else "this line" if made else "a step too much"
 
 
 def headers(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, str]]:
@@ -116,27 +123,30 @@ def _headers(node: ast.stmt) -> Iterator[tuple[ast.stmt, str]]:
         yield from _headers(statement)
 
 
-Pair = tuple[ast.AST, ast.AST, ast.AST | None, str]
+Above = list[tuple[ast.AST, str]]  # the nodes around one, and in which field it stands
 
 
-def smallest(a: ast.AST, b: ast.AST, parent: ast.AST | None = None, name: str = "") -> Pair:
-    """The smallest pair of nodes that holds all that differs, with its parent and field."""
-    if type(a) is not type(b) or not isinstance(a, ast.AST):
-        return a, b, parent, name
-    different = []
+def smallest(a: ast.AST, b: ast.AST, above: Above = []) -> tuple[ast.AST, ast.AST, Above]:  # noqa: B006
+    """The smallest pair of nodes that holds all that differs, with what stands around it."""
+    if type(a) is not type(b):
+        return a, b, above
+    different = [(f, x, y) for f, x, y in fields_of(a, b) if _dump(x) != _dump(y)]
+    if len(different) == 1 and all(isinstance(x, ast.expr | ast.keyword) for x in different[0][1:]):
+        field, x, y = different[0]
+        return smallest(x, y, [(a, field), *above])
+    return a, b, above
+
+
+def fields_of(a: ast.AST, b: ast.AST) -> Iterator[tuple[str, object, object]]:
+    """The fields of two nodes side by side, lists of one length entry by entry."""
     for field in a._fields:
         x, y = getattr(a, field, None), getattr(b, field, None)
         if field in ("body", "orelse") and isinstance(a, ast.stmt):
             continue
         if isinstance(x, list) and isinstance(y, list) and len(x) == len(y):
-            pairs = [(f"{field}{i}", *p) for i, p in enumerate(zip(x, y, strict=True))]
+            yield from ((field, *pair) for pair in zip(x, y, strict=True))
         else:
-            pairs = [(field, x, y)]
-        different += [(f, p, q) for f, p, q in pairs if _dump(p) != _dump(q)]
-    if len(different) == 1 and all(isinstance(x, ast.expr | ast.keyword) for x in different[0][1:]):
-        field, x, y = different[0]
-        return smallest(x, y, a, field)
-    return a, b, parent, name
+            yield field, x, y
 
 
 def _dump(x: object) -> str:
@@ -174,26 +184,34 @@ def splice(a: ast.AST, b: ast.AST, source: str, new: ast.FunctionDef) -> list[st
 # ---------------------------------------------------------------- where, in words
 
 
-def role(kind: str, a: ast.AST, b: ast.AST, parent: ast.AST | None, name: str) -> str:
+def role(kind: str, a: ast.AST, b: ast.AST, above: Above) -> str:
     """What part of the line it is that differs."""
-    if isinstance(a, ast.keyword) or isinstance(parent, ast.keyword):
-        return f"the argument `{a.arg if isinstance(a, ast.keyword) else parent.arg}`"
+    parent, name = above[0] if above else (None, "")
+    if isinstance(parent, ast.keyword) or isinstance(a, ast.keyword):
+        return f"the argument `{parent.arg if isinstance(parent, ast.keyword) else a.arg}`"
     if isinstance(a, ast.Call) and isinstance(b, ast.Call) and kind == "argument":
-        more = [k.arg for k in (*a.keywords, *b.keywords) if code(k) not in
-                {code(x) for x in a.keywords} & {code(x) for x in b.keywords}]  # fmt: skip
-        return f"the argument `{more[0]}`" if more else f"the arguments of `{code(a.func)}`"
-    if kind == "transpose":
-        return f"the order of the axes of `{short(a)}`"
-    if isinstance(a, ast.BinOp) and isinstance(b, ast.BinOp) and kind == "operator":
-        return "the operator" if type(a.op) is not type(b.op) else "the order"
+        own, new = {code(k) for k in a.keywords}, {code(k) for k in b.keywords}
+        more = [k.arg for k in (*b.keywords, *a.keywords) if code(k) in own ^ new]
+        return f"the argument `{more[0]}`" if more else f"the arguments of `{short(a.func)}`"
+    if kind == "order" and isinstance(a, ast.Call):
+        return f"the order in `{short(a)}`"
     if kind in KINDS:
         return KINDS[kind]
+    for node, field in above:  # x in x.shape[-1]: the whole of it is what it reads
+        chained = field == "value" and isinstance(node, ast.Attribute | ast.Subscript)
+        if not chained and not isinstance(node, ast.UnaryOp):
+            break
+        a, parent = node, None
+        above = above[1:]
+    parent, name = above[0] if above else (None, "")
+    if isinstance(parent, ast.keyword):
+        return f"the argument `{parent.arg}`"
+    if isinstance(parent, ast.Call) and name == "args":
+        return f"what goes into `{short(parent.func)}`"
     if isinstance(parent, ast.BinOp) and type(parent.op) in OPERANDS:
         return OPERANDS[type(parent.op)][name == "right"]
     if isinstance(parent, ast.Call) and name == "func":
         return f"the function `{short(a)}`"
-    if isinstance(parent, ast.Attribute):
-        return f"the name `{parent.attr}`"
     if isinstance(parent, ast.Subscript) and name == "slice":
         return f"the index of `{short(parent.value)}`"
     return f"`{short(a)}`"
@@ -217,6 +235,8 @@ def words(text: str) -> Counter:
 
 def why_of(change: Change, known: Exercise) -> str:
     """The why of the expression that a change touches or puts in, "" where none fits."""
+    if change.kind == "copy":
+        return COPY
     spelt = [(why, words(s)) for why in known.whys for s in why.code]
     common = Counter(w for why in known.whys for w in {w for s in why.code for w in words(s)})
     old, new = words(change.old), words(change.new)
@@ -232,5 +252,32 @@ def why_of(change: Change, known: Exercise) -> str:
                  (after, 0.15), (before, 0.1))  # fmt: skip
         return sum(share * weight(own & bag) for bag, share in parts) / total
 
-    best = max(((fits(why, own), why) for why, own in spelt), key=lambda f: f[0], default=None)
+    named = {w for w in touched | new | old if w[0].isalnum() or w[0] == "_"}
+    meant = [(fits(why, own), why) for why, own in spelt if named & own.keys()]
+    best = max(meant, key=lambda found: found[0], default=None)
     return best[1].text if best and best[0] >= ENOUGH else ""
+
+
+OTHER_WAY = [{"==", "!="}, {"<", ">="}, {">", "<="}, {"<", ">"}, {"<=", ">="}]
+STRICT = [{"<", "<="}, {">", ">="}]
+
+
+def nature(change: Change) -> str:
+    """What sort of slip a change mends, where it is one of those that everybody makes."""
+    came, went = words(change.new) - words(change.old), words(change.old) - words(change.new)
+    signs = {w for w in came | went if not w[0].isalnum() and " " not in w}
+    if signs in OTHER_WAY or "~" in signs or "not" in came | went:
+        return "the condition is the other way round"
+    if signs in STRICT:
+        return "it counts one too many or one too few"
+    if change.kind in ("constant", "number", "range") and _one_off(change):
+        return "it is off by one"
+    return ""
+
+
+def _one_off(change: Change) -> bool:
+    """Whether a number grew or shrank by one, or 1 is added or subtracted."""
+    try:
+        return abs(float(change.new) - float(change.old)) == 1
+    except ValueError:
+        return change.new in (f"{change.old} + 1", f"{change.old} - 1") or change.kind == "range"

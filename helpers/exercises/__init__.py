@@ -1,16 +1,14 @@
 """The exercises, one file for each stage, loaded when the first of them is asked for."""
 
 import difflib
+import pkgutil
 from functools import cache
 from importlib import import_module
 
 from helpers.exercises.exercise import Exercise
 
-FILES = (
-    "n00_next_word n01_vectors n02_projections n03_scores n04_scaling n05_weights n06_masks "
-    "n07_dropout n08_heads n09_positions n10_norms n11_layers n11_stacks n12_decoder n12_sampling "
-    "n12_writing n13_training n14_real_weights"
-).split()
+# A file is found by its name: notebook, underscore, what it is about.
+FILES = sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name.startswith("n"))
 # What each notebook asks for, in its order; a test holds it equal to the notebooks. The exercises
 # that none asks for can be checked all the same: they are functions of the course too.
 ASKED = {

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from helpers import text as reference
-from helpers.exercises.exercise import Exercise, Probe
-
-rng = np.random.default_rng(1)
+from helpers.exercises.exercise import Draw, Exercise, Probe, numbers
 
 # ---------------------------------------------------------------- build_vocab
 
@@ -38,17 +36,10 @@ def vocab_probe(label: str, sentences: list[str], ordered: bool = False) -> None
         vocab = fn(sentences)
         if not isinstance(vocab, dict):
             return vocab
-        keys = [special(key, sentences) for key in vocab]
-        seen = {"the keys": in_order(keys), "the ids": in_order(vocab.values())}
+        seen = {"the keys": in_order(vocab), "the ids": in_order(vocab.values())}
         return seen | ({"the order": order_of(vocab, sentences)} if ordered else {})
 
     build_vocab.probes.append(Probe(label, run, (sentences,)))
-
-
-def special(key: Any, sentences: list[str]) -> Any:
-    """A token in brackets that no sentence holds, <pad> or [UNK], is one whatever its name."""
-    brackets = isinstance(key, str) and key[:1] + key[-1:] in ("<>", "[]")
-    return "<…>" if brackets and key not in " ".join(sentences).split() else key
 
 
 def in_order(things: Any) -> list:
@@ -62,24 +53,17 @@ def order_of(vocab: dict, sentences: list[str]) -> str:
     """Name the order in which the ids number the tokens."""
     tokens = " ".join(sentences).split()
     ranked = [str(key) for key in sorted(vocab, key=lambda key: str(vocab[key]).zfill(9))]
-    first, counts = list(dict.fromkeys(tokens)), Counter(tokens)
-    lower = [token.lower() for token in ranked]
-    if ranked == first or ranked == sorted(first) or lower == sorted(t.lower() for t in first):
+    first, often = list(dict.fromkeys(tokens)), [tokens.count(token) for token in ranked]
+    if ranked in (first, sorted(first)):
         return "of first appearance, or sorted"
-    if ranked in (first[::-1], sorted(first)[::-1]):
-        return "reversed"
-    if ranked == list(dict.fromkeys(tokens[::-1]))[::-1]:
-        return "of last appearance"
-    often = [counts[token] for token in ranked]
     if often in (sorted(often), sorted(often)[::-1]):
         return "by how often they come"
-    long = [len(token) for token in ranked]
-    return "by length" if long in (sorted(long), sorted(long)[::-1]) else "none that can be told"
+    return "none that can be told"
 
 
 vocab_probe("one sentence", ["we drink tea"])
 vocab_probe("two sentences that share words", ["we drink tea", "you drink tea daily"])
-vocab_probe("a word that comes again at once", ["no no no tea no milk"])
+vocab_probe("a word again at once", ["no no no tea no milk"])
 vocab_probe("capitals and punctuation marks", ["Tea, please.", "tea please", "More Tea, please."])
 vocab_probe("double spaces and a line break", [" hot  tea\nand ", "cold\tmilk"])
 vocab_probe("words of one letter", ["a tea", "I drink a tea"])
@@ -95,150 +79,102 @@ vocab_probe(
     ordered=True,
 )
 
-
-@build_vocab.mistake
-def ids_from_one(sentences):
-    """The ids start at 1 instead of 0. The rows of a table count from 0 to V-1: give the first
-    token id 0."""
-    return {token: i + 1 for token, i in reference.build_vocab(sentences).items()}
-
-
-@build_vocab.mistake
-def ids_from_two(sentences):
-    """The ids start at 2 instead of 0, as if 0 and 1 were reserved for special tokens. The rows of
-    a table count from 0 to V-1: give the first token id 0."""
-    return {token: i + 2 for token, i in reference.build_vocab(sentences).items()}
-
-
-@build_vocab.mistake
-def characters(sentences):
-    """The tokens are single characters (letters and spaces): a loop over a string gives its
-    characters. Split each sentence into words first: sentence.split()."""
-    return {c: i for i, c in enumerate(dict.fromkeys("".join(sentences)))}
-
-
-@build_vocab.mistake
-def letters_without_spaces(sentences):
-    """The tokens are single letters, or characters. They must be words: loop over sentence.split(),
-    not over each word or string."""
-    return {c: i for i, c in enumerate(dict.fromkeys("".join("".join(sentences).split())))}
-
-
-@build_vocab.mistake
-def first_sentence_only(sentences):
-    """Only the first sentence is read, words of later sentences are missing: the return is indented
-    into the loop. Return after the loop."""
-    return reference.build_vocab(sentences[:1])
-
-
-@build_vocab.mistake
-def last_sentence_only(sentences):
-    """Only the last sentence is in it: the dictionary is made anew (reset) inside the loop. Make
-    the empty vocab once, before the loop."""
-    return reference.build_vocab(sentences[-1:])
-
-
-@build_vocab.mistake
-def first_sentence_skipped(sentences):
-    """The first sentence is skipped: the loop starts at index 1. Start at 0, or loop over the
-    sentences themselves."""
-    return dict(zip(dict.fromkeys(" ".join(sentences[1:]).split()), range(99), strict=False))
-
-
-@build_vocab.mistake
-def last_sentence_skipped(sentences):
-    """The last sentence is skipped: the loop ends one too early. Loop over all sentences."""
-    return dict(zip(dict.fromkeys(" ".join(sentences[:-1]).split()), range(99), strict=False))
-
-
-@build_vocab.mistake
-def ids_to_tokens(sentences):
-    """The dictionary maps ids to tokens, {0: "word"}. It must map each token to its id: swap key
-    and value."""
-    return {i: token for token, i in reference.build_vocab(sentences).items()}
-
-
-@build_vocab.mistake
-def a_list_of_tokens(sentences):
-    """It returns a list of the tokens. Return a dictionary that maps each token to its id."""
-    return list(reference.build_vocab(sentences))
-
-
-@build_vocab.mistake
-def a_sorted_list_of_tokens(sentences):
-    """It returns a sorted list of the tokens. Return a dictionary that maps each token to its
-    id."""
-    return sorted(reference.build_vocab(sentences))
+build_vocab.answer("""
+    def build_vocab(sentences):
+        tokens = set()
+        for sentence in sentences:
+            tokens.update(sentence.split())
+        return {token: i for i, token in enumerate(sorted(tokens))}
+""")
+build_vocab.answer("""
+    def build_vocab(sentences):
+        vocab = {}
+        for sentence in sentences:
+            for token in sentence.split():
+                if token not in vocab:
+                    vocab[token] = len(vocab)
+        return vocab
+""")
+build_vocab.answer("""
+    def build_vocab(sentences):
+        words = []
+        for sentence in sentences:
+            for word in sentence.split():
+                if word not in words:
+                    words.append(word)
+        return {word: i for i, word in enumerate(words)}
+""")
+build_vocab.answer("""
+    def build_vocab(sentences):
+        words = " ".join(sentences).split()
+        return {word: i for i, word in enumerate(dict.fromkeys(words))}
+""")
+build_vocab.why(
+    'sentence.split() | tokens.update(sentence.split()) | " ".join(sentences).split() | split',
+    "White space alone separates tokens: whole words, capitals and punctuation as they stand.",
+)
+build_vocab.why(
+    'set() | sorted(set(" ".join(sentences).split())) | dict.fromkeys(words)'
+    " | token not in vocab | word not in words | set",
+    "Each distinct token gets one id, however often it comes: a repeated one takes no new number.",
+)
+build_vocab.why(
+    "enumerate(sorted(tokens)) | sorted(tokens) | sorted | enumerate(words)"
+    " | enumerate(dict.fromkeys(words))",
+    "The order must come out the same every time: sorted, or by first appearance. A set has none.",
+)
+build_vocab.why(
+    "len(vocab) | range(len(words)) | i | vocab[token] = len(vocab)",
+    "Ids are rows of a table, 0 to V − 1 without gaps: the next is how many there are so far.",
+)
+build_vocab.why(
+    "{token: i for i, token in enumerate(sorted(tokens))} | dict(zip(words, range(len(words))))"
+    " | {word: i for i, word in enumerate(words)}",
+    "A vocabulary is asked for the id of a token: tokens are its keys, ids its values.",
+)
+build_vocab.why(
+    'vocab = {} | words = [] | "<pad>" | "<unk>"',
+    "It begins empty, once, before the first sentence: only tokens of the sentences get an id.",
+)
+build_vocab.why(
+    'return vocab | " ".join(sentences)',
+    "One vocabulary serves all sentences: it is ready when the last of them is read.",
+)
 
 
 @build_vocab.mistake
 def positions_of_last_appearance(sentences):
-    """The id is the position of the token in the text, and a word that comes again overwrites its
-    id, so that ids are missing (gaps). Number only the distinct tokens: skip those already in
-    vocab."""
+    """The id is a position in the text, and a word that comes again gets a new one, so ids are
+    missing (gaps). Number the distinct tokens only: one already known keeps its id."""
     return {token: i for i, token in enumerate(" ".join(sentences).split())}
 
 
 @build_vocab.mistake
-def positions_of_first_appearance(sentences):
-    """The counter goes on at every token, also at those already known, so that ids are missing
-    (gaps). Add 1 only for a new token: use len(vocab)."""
-    vocab = {}
-    for i, token in enumerate(" ".join(sentences).split()):
-        vocab.setdefault(token, i)
-    return vocab
+def most_frequent_first(sentences):
+    """The ids are in order of frequency, the most common token first. Here they go by first
+    appearance, or by the sorted tokens: how often a token comes does not matter."""
+    ranked = Counter(" ".join(sentences).split()).most_common()
+    return {token: i for i, (token, _) in enumerate(ranked)}
 
 
 @build_vocab.mistake
-def renumbered_when_seen_again(sentences):
-    """A token that comes again gets a new id, so that ids are used twice or left out (duplicate
-    ids). Check first whether it is already in vocab: if token not in vocab."""
-    vocab = {}
-    for token in " ".join(sentences).split():
-        vocab[token] = len(vocab)
-    return vocab
+def ids_from_one(sentences):
+    """The ids start at 1 instead of 0. An id is a row of a table, and rows are counted from 0 to
+    V − 1: the first token gets id 0."""
+    return {token: i + 1 for token, i in reference.build_vocab(sentences).items()}
 
 
 @build_vocab.mistake
-def places_in_the_sorted_list(sentences):
-    """The tokens are sorted, but those that come again are counted again, so ids are left out. Take
-    each token once: sorted(set(tokens))."""
-    return {token: i for i, token in enumerate(sorted(" ".join(sentences).split()))}
-
-
-@build_vocab.mistake
-def sorted_in_each_sentence(sentences):
-    """The ids start again at 0 in every sentence, so different words share an id (duplicate ids).
-    Gather the tokens of all sentences first, then sort and number them."""
-    vocab = {}
-    for sentence in sentences:
-        for i, token in enumerate(sorted(set(sentence.split()))):
-            vocab[token] = i
-    return vocab
-
-
-@build_vocab.mistake
-def ids_restart_in_each_sentence(sentences):
-    """The ids start again at 0 in every sentence, so different words share an id (duplicate ids).
-    Number on over all sentences: the counter must not be reset."""
-    vocab = {}
-    for sentence in sentences:
-        for i, token in enumerate(dict.fromkeys(sentence.split())):
-            vocab.setdefault(token, i)
-    return vocab
-
-
-@build_vocab.mistake
-def positions_in_the_sentence(sentences):
-    """The id is the position in the sentence, which restarts at 0 in every sentence, so different
-    words share an id. Give each distinct token of all sentences its own id."""
-    return {token: i for s in sentences for i, token in enumerate(s.split())}
+def ids_to_tokens(sentences):
+    """The dictionary maps ids to tokens: key and value are swapped. A vocabulary is asked for the
+    id of a token, so the tokens are its keys."""
+    return {i: token for token, i in reference.build_vocab(sentences).items()}
 
 
 @build_vocab.mistake
 def positions_in_its_first_sentence(sentences):
-    """The id is the position in the sentence where the token first appears, which restarts at 0 in
-    every sentence, so different words share an id. Number on over all sentences."""
+    """The ids start again at 0 in every sentence, so different words share an id. Number on over
+    all sentences: a new token gets the number of tokens known so far."""
     vocab = {}
     for sentence in sentences:
         for i, token in enumerate(sentence.split()):
@@ -247,232 +183,47 @@ def positions_in_its_first_sentence(sentences):
 
 
 @build_vocab.mistake
-def later_sentences_overwrite(sentences):
-    """Each sentence is numbered from 0 by itself, and its ids overwrite those of earlier sentences.
-    Number on over all sentences together."""
-    vocab = {}
-    for sentence in sentences:
-        vocab.update(reference.build_vocab([sentence]))
-    return vocab
-
-
-@build_vocab.mistake
-def all_the_same_id(sentences):
-    """Every token gets the same id, 0: the counter never grows. Add 1 for each new token, or use
-    len(vocab)."""
-    return dict.fromkeys(" ".join(sentences).split(), 0)
-
-
-@build_vocab.mistake
-def numbers_of_the_sentences(sentences):
-    """The value is the number of the sentence, so all tokens of a sentence share an id: enumerate
-    runs over the sentences. Number the distinct tokens: use len(vocab)."""
-    return {token: i for i, sentence in enumerate(sentences) for token in sentence.split()}
+def positions_in_the_sentence(sentences):
+    """The id is the position in the sentence: it starts again at 0 in every sentence, and a word
+    that comes again gets another. Give each distinct token of all sentences one id."""
+    return {token: i for s in sentences for i, token in enumerate(s.split())}
 
 
 @build_vocab.mistake
 def counts_instead_of_ids(sentences):
-    """The values are counts: how often each token comes. They must be ids: number the distinct
-    tokens 0 … V-1."""
+    """The values are counts, how often each token comes, and many tokens share one. They must be
+    ids: a number of its own for each distinct token, 0 to V − 1."""
     return dict(Counter(" ".join(sentences).split()))
 
 
 @build_vocab.mistake
-def counts_less_one(sentences):
-    """Each token has a counter of its own, which grows when the token comes again: the values are
-    counts, how often it came before. They must be ids: number the distinct tokens 0 … V-1."""
-    return {token: n - 1 for token, n in Counter(" ".join(sentences).split()).items()}
-
-
-@build_vocab.mistake
-def lengths_instead_of_ids(sentences):
-    """The values are the lengths of the words. They must be ids: number the distinct tokens 0 …
-    V-1."""
-    return {token: len(token) for token in " ".join(sentences).split()}
-
-
-@build_vocab.mistake
-def whole_sentences(sentences):
-    """The keys are whole sentences. Split each sentence into its words first: sentence.split()."""
-    return {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
-
-
-@build_vocab.mistake
-def lower_cased(sentences):
-    """The tokens are lower-cased, so "Tea" and "tea" become one. Take tokens as they are: leave out
-    lower()."""
-    return reference.build_vocab([sentence.lower() for sentence in sentences])
-
-
-@build_vocab.mistake
-def punctuation_split_off(sentences):
-    """Punctuation marks are split off as tokens of their own, as tokenize does. Here only white
-    space separates tokens: use split()."""
-    return reference.build_vocab([" ".join(reference.tokenize(s, lower=False)) for s in sentences])
-
-
-@build_vocab.mistake
-def tokenized(sentences):
-    """The sentences are tokenized: lower-cased, and punctuation marks split off. Here only white
-    space separates tokens, and capitals stay: use split()."""
-    return reference.build_vocab([" ".join(reference.tokenize(s)) for s in sentences])
-
-
-@build_vocab.mistake
-def punctuation_dropped(sentences):
-    """The punctuation marks are stripped from the words. White space alone separates tokens:
-    "please." keeps its full stop."""
-    cleaned = ["".join(c if c.isalnum() else " " for c in s) for s in sentences]
-    return reference.build_vocab(cleaned)
-
-
-@build_vocab.mistake
-def cleaned_and_lower_cased(sentences):
-    """The words are lower-cased and their punctuation marks dropped. Take tokens as white space
-    separates them, unchanged."""
-    cleaned = ["".join(c if c.isalnum() else " " for c in s.lower()) for s in sentences]
-    return reference.build_vocab(cleaned)
-
-
-@build_vocab.mistake
-def split_at_single_spaces(sentences):
-    """split(" ") cuts at every single space, so double spaces leave an empty token, and a line
-    break or a tab does not separate. Use split() without an argument."""
-    tokens = [token for sentence in sentences for token in sentence.split(" ")]
-    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-
-
-@build_vocab.mistake
-def spaces_only_without_empty_tokens(sentences):
-    """Only spaces separate tokens here, not a line break or a tab. All white space does: use
-    split() without an argument."""
-    tokens = [token for s in sentences for token in s.split(" ") if token]
-    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-
-
-@build_vocab.mistake
-def sentences_glued_together(sentences):
-    """The last word of a sentence is glued to the first of the next: "".join(sentences) puts no
-    space between them. Join with a space, " ".join, or split each sentence by itself."""
-    return reference.build_vocab(["".join(sentences)])
-
-
-@build_vocab.mistake
-def one_letter_words_missing(sentences):
-    """Words of a single letter are missing. Every token counts, short ones too."""
-    tokens = [token for token in " ".join(sentences).split() if len(token) > 1]
-    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-
-
-@build_vocab.mistake
-def only_tokens_that_repeat(sentences):
-    """Only tokens that come more than once are in it. Every distinct token needs an id, rare ones
-    too."""
-    counts = Counter(" ".join(sentences).split())
-    return {token: i for i, token in enumerate(t for t in counts if counts[t] > 1)}
-
-
-@build_vocab.mistake
-def only_tokens_seen_once(sentences):
-    """Tokens that come more than once are missing. Every distinct token needs an id, once."""
-    counts = Counter(" ".join(sentences).split())
-    return {token: i for i, token in enumerate(t for t in counts if counts[t] == 1)}
-
-
-@build_vocab.mistake
-def last_word_missing(sentences):
-    """The last word of each sentence is missing: the loop ends one too early. Read all tokens."""
-    tokens = [token for sentence in sentences for token in sentence.split()[:-1]]
-    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-
-
-@build_vocab.mistake
-def first_word_missing(sentences):
-    """The first word of each sentence is missing: the loop starts at 1 instead of 0. Read all
-    tokens."""
-    tokens = [token for sentence in sentences for token in sentence.split()[1:]]
-    return {token: i for i, token in enumerate(dict.fromkeys(tokens))}
-
-
-def special_tokens_added(number: int) -> None:
-    """Register a vocabulary with so many special tokens, in front or at the end."""
-
-    def special_token_added(sentences):
-        """A special token such as <unk> or <pad> is added. Only the tokens of the sentences get an
-        id."""
-        return reference.build_vocab([*(f"<{i}>" for i in range(number)), *sentences])
-
-    if number > 1:
-        special_token_added.__name__ = f"{number}_special_tokens_added"
-        special_token_added.__doc__ = """Special tokens such as <pad> and <unk> are added. Only the
-        tokens of the sentences get an id."""
-    build_vocab.mistake(special_token_added)
-
-
-for number in (1, 2, 3, 4):
-    special_tokens_added(number)
-
-
-@build_vocab.mistake
-def an_empty_token_added(sentences):
-    """There is an empty token, "". Leave it out: split() without an argument gives none."""
-    tokens = " ".join(sentences).split()
-    return {token: i for i, token in enumerate(dict.fromkeys(["", *tokens]))}
-
-
-@build_vocab.mistake
-def ids_as_text(sentences):
-    """The ids are texts, "0" instead of 0. An id is a whole number."""
-    return {token: str(i) for token, i in reference.build_vocab(sentences).items()}
-
-
-@build_vocab.mistake
-def tokens_of_earlier_calls(sentences):
-    """Tokens of earlier calls are still in it: a global dictionary, or a default argument such as
-    vocab={}, is kept from call to call. Make an empty vocab inside the function."""
-    calls = [probe.args[0] for probe in build_vocab.probes]  # pure, so that it can be run again
-    so_far = calls[: calls.index(sentences) + 1]
-    return reference.build_vocab([sentence for call in so_far for sentence in call])
+def characters(sentences):
+    """The tokens are single characters, letters and spaces: to Python a text is a row of its
+    letters. Split each sentence into words first."""
+    return {c: i for i, c in enumerate(dict.fromkeys("".join(sentences)))}
 
 
 @build_vocab.mistake
 def arbitrary_order(sentences):
-    """The ids are in no order: a set has an arbitrary order, another one in every run of Python.
-    Keep the order of first appearance, or sort: sorted(set(…))."""
+    """The ids are in no order: a set has none, and another one in every run of Python. Sort the
+    tokens, or number them in order of first appearance."""
     tokens = list(reference.build_vocab(sentences))
     return {token: i for i, token in enumerate(tokens[1::2] + tokens[::2])}
 
 
 @build_vocab.mistake
-def reversed_order(sentences):
-    """The order of the ids is reversed. Number the tokens in order of first appearance, or sorted,
-    from 0 upwards."""
-    tokens = list(reference.build_vocab(sentences))
-    return {token: i for i, token in enumerate(reversed(tokens))}
+def cleaned_and_lower_cased(sentences):
+    """The words are lower-cased and their punctuation marks stripped. Here white space alone
+    separates tokens, unchanged: "Tea," and "tea" are two of them."""
+    cleaned = ["".join(c if c.isalnum() else " " for c in s.lower()) for s in sentences]
+    return reference.build_vocab(cleaned)
 
 
 @build_vocab.mistake
-def most_frequent_first(sentences):
-    """The ids are in order of frequency (most_common). Number the tokens in order of first
-    appearance, or sorted."""
-    ranked = Counter(" ".join(sentences).split()).most_common()
-    return {token: i for i, (token, _) in enumerate(ranked)}
-
-
-@build_vocab.mistake
-def order_of_last_appearance(sentences):
-    """The ids are in order of last appearance. A token keeps the id it got when it first
-    appeared."""
-    tokens = " ".join(sentences).split()
-    return {token: i for i, token in enumerate([*dict.fromkeys(tokens[::-1])][::-1])}
-
-
-@build_vocab.mistake
-def order_of_length(sentences):
-    """The ids are in order of the words' length. Number the tokens in order of first appearance, or
-    sorted."""
-    tokens = sorted(reference.build_vocab(sentences), key=len)
-    return {token: i for i, token in enumerate(tokens)}
+def first_sentence_only(sentences):
+    """Only the first sentence is read, and words of later sentences are missing. The vocabulary is
+    ready only after all sentences: return it when the loop has ended."""
+    return reference.build_vocab(sentences[:1])
 
 
 # ---------------------------------------------------------------- one_hot
@@ -494,15 +245,6 @@ one_hot = Exercise(
     ),
     whole_numbers=True,
 )
-one_hot.probe("three ids of a vocabulary of five", np.array([2, 0, 3]), 5)
-one_hot.probe("an id that comes twice", np.array([1, 3, 1, 2]), 5)
-one_hot.probe("a batch of two sentences", np.array([[2, 0, 1], [3, 3, 1]]), 5)
-one_hot.probe("as many sentences as tokens", np.array([[1, 4, 1], [0, 2, 3], [4, 2, 0]]), 6)
-one_hot.probe("as many tokens as words", np.array([1, 2, 3, 0]), 4)
-one_hot.probe("two axes in front", rng.integers(0, 6, size=(2, 3, 4)), 7)
-one_hot.probe("a single token", np.array([2]), 4)
-one_hot.probe("the last word of the vocabulary", np.array([4, 0]), 5)
-one_hot.probe("fifty tokens of thirty words", rng.integers(0, 30, size=50), 30)
 
 
 def hot(ids: np.ndarray, size: int) -> np.ndarray:
@@ -510,419 +252,174 @@ def hot(ids: np.ndarray, size: int) -> np.ndarray:
     return (np.asarray(ids)[..., None] == np.arange(size)).astype(np.float32)
 
 
+def ids_below(V: int, *shape: int) -> Draw:
+    """Random ids of a vocabulary of V words."""
+    return numbers(*shape).then(lambda x: (1000 * x).astype(int) % V)
+
+
+one_hot.probe("three ids of five words", np.array([2, 0, 3]), 5)
+one_hot.probe("an id that comes twice", np.array([1, 3, 1, 2]), 5)
+one_hot.probe("a batch of two sentences", np.array([[2, 0, 1], [3, 3, 1]]), 5)
+one_hot.probe("as many sentences as tokens", np.array([[1, 4, 1], [0, 2, 3], [4, 2, 0]]), 6)
+one_hot.probe("as many tokens as words", np.array([1, 2, 3, 0]), 4)
+one_hot.probe("two axes in front", ids_below(6, 2, 3, 4), 7)
+one_hot.probe("a single token", np.array([2]), 4)
+one_hot.probe("the last word of the vocabulary", np.array([4, 0]), 5)
+one_hot.probe("fifty tokens of thirty words", ids_below(30, 50), 30)
+
+one_hot.answer("""
+    def one_hot(ids, vocab_size):
+        out = np.zeros((*ids.shape, vocab_size))
+        np.put_along_axis(out, ids[..., None], 1, axis=-1)
+        return out
+""")
+one_hot.answer("""
+    def one_hot(ids, vocab_size):
+        out = np.zeros(ids.shape + (vocab_size,))
+        for where in np.ndindex(ids.shape):
+            out[where][ids[where]] = 1
+        return out
+""")
+one_hot.answer("""
+    def one_hot(ids, vocab_size):
+        flat = ids.reshape(-1)
+        out = np.zeros((flat.size, vocab_size))
+        out[np.arange(flat.size), flat] = 1
+        return out.reshape(*ids.shape, vocab_size)
+""")
+one_hot.answer("""
+    def one_hot(ids, vocab_size):
+        return np.eye(vocab_size)[ids]
+""")
+one_hot.answer("""
+    import torch.nn.functional as F
+
+    def one_hot(ids, vocab_size):
+        return F.one_hot(ids, num_classes=vocab_size)
+""")
+one_hot.why(
+    "np.zeros((*ids.shape, vocab_size)) | np.zeros(ids.shape + (vocab_size,))"
+    " | np.zeros((flat.size, vocab_size))",
+    "Every token has a row of its own, as long as the vocabulary, and it begins with zeros.",
+)
+one_hot.why(
+    "ids[..., None] | ids[where] | np.arange(1, vocab_size + 1) - 1 | np.arange(vocab_size)"
+    " | np.eye(vocab_size)[ids]",
+    "Ids count from 0, and 0 is a word like the others: id i belongs to column i.",
+)
+one_hot.why(
+    "vocab_size | vocab_size + 1 | num_classes=vocab_size | np.eye(vocab_size)",
+    "The width is the whole vocabulary, not the largest id here: column j is word j everywhere.",
+)
+one_hot.why(
+    "out[where][ids[where]] = 1 | out[where][ids[where]] = ids[where]",
+    "The place tells which word it is, the value only that it is there: a single 1.",
+)
+one_hot.why(
+    "axis=-1 | np.put_along_axis(out, ids[..., None], 1, axis=-1)",
+    "The last axis is the words: each row along it belongs to one token.",
+)
+one_hot.why(
+    "out[np.arange(flat.size), flat] | np.arange(flat.size) | np.ndindex(ids.shape)",
+    "Row and column go together, token by token: columns alone would be set in every row.",
+)
+one_hot.why(
+    "out.reshape(*ids.shape, vocab_size) | ids.shape | (*ids.shape, vocab_size)",
+    "The axes in front stay: (B, T) ids give (B, T, V), the words as a new last axis.",
+)
+
+
+@one_hot.mistake
+def width_from_the_largest_id(ids, vocab_size):
+    """The width comes from the largest id of this sentence instead of vocab_size. Another sentence
+    would get rows of another width: every row is as wide as the whole vocabulary."""
+    return hot(ids, ids.max() + 1)
+
+
 @one_hot.mistake
 def ones_in_every_row(ids, vocab_size):
-    """Every row holds the ones of all tokens. Either out[:, ids] = 1 set these columns in every
-    row, or [row] * T repeated the same list object. Each row needs its own single 1: a fresh row (a
-    copy) for each token, or rows and columns indexed together, out[np.arange(T), ids] = 1."""
+    """Every row holds the ones of all tokens: whole columns were set, or all rows are one and the
+    same list. Each row needs its own single 1: set row and column together, on fresh rows."""
     out = np.zeros((*ids.shape, vocab_size))
     out[..., ids.ravel()] = 1
     return out
 
 
 @one_hot.mistake
-def ones_of_the_whole_sentence(ids, vocab_size):
-    """Every row holds the ones of its whole sentence. Either whole columns were set in every row,
-    or [row] * T repeated the same list object. Each row needs its own single 1: a fresh row (a
-    copy) for each token, or rows and columns indexed together."""
-    out = hot(ids, vocab_size).max(axis=-2, keepdims=True)
-    return np.repeat(out, ids.shape[-1], axis=-2)
-
-
-@one_hot.mistake
-def width_from_the_largest_id(ids, vocab_size):
-    """The width, the number of columns, comes from the largest id in these ids instead of
-    vocab_size (F.one_hot guesses it too, without num_classes). It must be vocab_size, whatever the
-    sentence holds."""
-    return hot(ids, ids.max() + 1)
-
-
-@one_hot.mistake
-def width_one_too_small(ids, vocab_size):
-    """The width is the largest id: one column is missing, as ids count from 0. The number of
-    columns is vocab_size."""
-    return hot(ids, ids.max())
-
-
-@one_hot.mistake
-def a_column_too_many(ids, vocab_size):
-    """There is one column too many: vocab_size + 1. The ids 0 … V-1 need exactly vocab_size
-    columns."""
-    return hot(ids, vocab_size + 1)
-
-
-@one_hot.mistake
-def a_column_too_few(ids, vocab_size):
-    """There is one column too few: vocab_size - 1, and the last word has none. The ids 0 … V-1 need
-    vocab_size columns."""
-    return hot(ids, vocab_size - 1)
-
-
-@one_hot.mistake
-def ids_renumbered(ids, vocab_size):
-    """The ids are renumbered: np.unique relabels those of this sentence as 0, 1, 2 …, and there are
-    as many columns as different words. Column j must mean word j in every sentence."""
-    values, places = np.unique(ids, return_inverse=True)
-    return hot(places.reshape(ids.shape), len(values))
-
-
-@one_hot.mistake
-def ids_renumbered_in_full_width(ids, vocab_size):
-    """The ids are renumbered: np.unique relabels those of this sentence as 0, 1, 2 … Column j must
-    mean word j in every sentence: use the ids themselves."""
-    _, places = np.unique(ids, return_inverse=True)
-    return hot(places.reshape(ids.shape), vocab_size)
-
-
-@one_hot.mistake
-def one_row_per_different_word(ids, vocab_size):
-    """There is a row for each different word, sorted, instead of one for each token. A token that
-    comes again needs its row again, in the order of the sentence."""
-    return hot(np.unique(ids), vocab_size)
-
-
-@one_hot.mistake
-def rows_sorted_by_id(ids, vocab_size):
-    """The rows are in the order of the ids. Keep the order of the tokens in the sentence."""
-    return hot(np.sort(ids, axis=-1), vocab_size)
-
-
-@one_hot.mistake
-def words_as_rows(ids, vocab_size):
-    """Rows and columns are swapped, (…, V, T): it is transposed. Tokens are the rows, words the
-    columns, (…, T, V)."""
-    return np.swapaxes(hot(ids, vocab_size), -1, -2)
-
-
-@one_hot.mistake
-def columns_of_the_unit_matrix(ids, vocab_size):
-    """The words are the first axis: columns are taken instead of rows, as by np.eye(V)[:, ids]. The
-    words are the last axis, (…, T, V)."""
-    return np.moveaxis(hot(ids, vocab_size), -1, 0)
-
-
-@one_hot.mistake
-def one_place_too_far_to_the_left(ids, vocab_size):
-    """The 1 stands one place too far left: ids - 1 is used as if ids counted from 1. Id 0 belongs
-    to column 0."""
-    return hot((ids - 1) % vocab_size, vocab_size)
-
-
-@one_hot.mistake
-def columns_counted_from_one(ids, vocab_size):
-    """The columns are counted from 1, as by np.arange(1, V + 1): the 1 stands one place too far
-    left, and the rows of id 0 are all zero. Ids start at 0: compare with np.arange(V)."""
-    return hot(ids - 1, vocab_size)
-
-
-@one_hot.mistake
-def one_place_too_far_to_the_right(ids, vocab_size):
-    """The 1 stands one place too far right: id + 1. Columns count from 0: id i belongs to column
-    i."""
-    return hot((ids + 1) % vocab_size, vocab_size)
-
-
-@one_hot.mistake
-def id_zero_left_out(ids, vocab_size):
-    """The rows of id 0 are all zero, as if it were padding or false. Id 0 is a word like the
-    others: its 1 stands in column 0."""
-    return hot(np.where(ids == 0, -1, ids), vocab_size)
-
-
-@one_hot.mistake
-def counted_from_the_right(ids, vocab_size):
-    """The columns are reversed: the 1 stands in place V - 1 - id. Id 0 belongs to the first
-    column."""
-    return hot(ids, vocab_size)[..., ::-1]
-
-
-@one_hot.mistake
-def order_of_tokens_reversed(ids, vocab_size):
-    """The order of the rows is reversed. Row t belongs to token t."""
-    return hot(ids, vocab_size)[..., ::-1, :]
-
-
-@one_hot.mistake
-def summed_over_the_tokens(ids, vocab_size):
-    """The rows of a sentence are added up: one row of counts. Keep one row for each token, (…, T,
-    V)."""
-    return hot(ids, vocab_size).sum(axis=-2)
-
-
-@one_hot.mistake
-def one_row_for_the_sentence(ids, vocab_size):
-    """All ones of a sentence stand in one row (multi-hot). Keep one row for each token, (…, T, V):
-    index rows and columns together."""
-    return hot(ids, vocab_size).max(axis=-2)
-
-
-@one_hot.mistake
-def one_row_per_sentence_of_a_batch(ids, vocab_size):
-    """For a batch there is one row for each sentence, with all its ones: the token axis is lost, as
-    the loop runs over the first axis. Every id needs its own row: any axes may stand in front."""
-    out = np.zeros((len(ids), vocab_size))
-    for row, i in zip(out, ids, strict=True):
-        row[i] = 1
-    return out
-
-
-@one_hot.mistake
-def id_in_place_of_one(ids, vocab_size):
-    """The row holds the id itself instead of 1. Set a 1 in the column of the id."""
-    return hot(ids, vocab_size) * ids[..., None]
-
-
-@one_hot.mistake
-def zeros_and_ones_swapped(ids, vocab_size):
-    """Zeros and ones are inverted: a single 0 among ones. Begin with np.zeros and set a 1 (==
-    instead of !=)."""
-    return 1 - hot(ids, vocab_size)
-
-
-@one_hot.mistake
-def truth_values(ids, vocab_size):
-    """The rows hold True and False. Turn them into numbers: .astype(np.float32)."""
-    return ids[..., None] == np.arange(vocab_size)
-
-
-@one_hot.mistake
-def ones_up_to_the_id(ids, vocab_size):
-    """All places up to the id are 1 (<= or a slice instead of ==). Only the column of the id is
-    1."""
-    return (np.arange(vocab_size) <= ids[..., None]).astype(np.float32)
-
-
-@one_hot.mistake
-def ones_from_the_id_on(ids, vocab_size):
-    """All places from the id on are 1 (>= or a slice instead of ==). Only the column of the id is
-    1."""
-    return (np.arange(vocab_size) >= ids[..., None]).astype(np.float32)
-
-
-@one_hot.mistake
-def ones_before_the_id(ids, vocab_size):
-    """All places before the id are 1, as with a slice [:id]. Only the column of the id is 1."""
-    return (np.arange(vocab_size) < ids[..., None]).astype(np.float32)
-
-
-@one_hot.mistake
-def positions_instead_of_ids(ids, vocab_size):
-    """The 1 of token t stands in column t: the ids are ignored, as by np.eye(T, V). Its column is
-    the id of the token."""
-    places = np.broadcast_to(np.arange(ids.shape[-1]), ids.shape)
-    return hot(places, vocab_size)
-
-
-@one_hot.mistake
-def rows_all_ones(ids, vocab_size):
-    """Whole rows are set to 1, as by out[t] = 1: the column is missing. Set out[t, id] = 1."""
-    return np.ones((*ids.shape, vocab_size))
-
-
-@one_hot.mistake
-def rows_numbered_by_ids(ids, vocab_size):
-    """It is a V × V table with whole rows set, as by out[ids] = 1. The row is the token's place,
-    the column its id: out[np.arange(T), ids] = 1."""
-    out = np.zeros((vocab_size, vocab_size))
-    out[ids] = 1
-    return out
-
-
-@one_hot.mistake
-def the_unit_matrix(ids, vocab_size):
-    """It is the unit matrix, np.eye(V), with a row for each word of the vocabulary. Take one row
-    for each token: index with the ids."""
-    return np.eye(vocab_size)
-
-
-@one_hot.mistake
-def nothing_set(ids, vocab_size):
-    """All numbers are 0: no 1 was set. A copy may have been changed, or == may stand for =."""
-    return np.zeros((*ids.shape, vocab_size))
-
-
-@one_hot.mistake
-def only_the_first_token(ids, vocab_size):
-    """Only the first token has its 1, as if the return stood in the loop. Set one for every
-    token."""
-    out = hot(ids, vocab_size)
-    out[..., 1:, :] = 0
-    return out
-
-
-@one_hot.mistake
-def other_tokens_forgotten(ids, vocab_size):
-    """Only the last token has its 1: the zeros are made anew inside the loop. Make them once,
-    before the loop."""
-    out = hot(ids, vocab_size)
-    out[..., :-1, :] = 0
-    return out
-
-
-@one_hot.mistake
-def last_token_forgotten(ids, vocab_size):
-    """The last token has no 1: the loop stops one too early. Go over all T tokens."""
-    out = hot(ids, vocab_size)
-    out[..., -1, :] = 0
-    return out
-
-
-@one_hot.mistake
-def first_token_forgotten(ids, vocab_size):
-    """The first token has no 1: the loop starts at 1 instead of 0. Go over all T tokens."""
-    out = hot(ids, vocab_size)
-    out[..., 0, :] = 0
-    return out
-
-
-@one_hot.mistake
-def each_word_marked_once(ids, vocab_size):
-    """A word that comes again has no 1 the second time, as if only its first place were looked up.
-    Set a 1 for every token, repeated or not."""
-    out = hot(ids, vocab_size)
-    return out * (out.cumsum(axis=-2) == 1)
-
-
-@one_hot.mistake
-def ones_pile_up(ids, vocab_size):
-    """The ones of earlier tokens stay in later rows: the same row is used again without being
-    cleared. Make a fresh row (a copy) of zeros for each token."""
-    return np.maximum.accumulate(hot(ids, vocab_size), axis=-2)
-
-
-@one_hot.mistake
 def batch_axes_flattened(ids, vocab_size):
-    """For a batch the leading axes are flattened, (B·T, V). Restore them: reshape to ids.shape +
-    (vocab_size,), (B, T, V)."""
+    """For a batch the leading axes are flattened, (B·T, V). The shape says which token stands in
+    which sentence: restore it at the end, (B, T, V)."""
     return hot(ids.reshape(-1), vocab_size)
 
 
 @one_hot.mistake
-def other_sentences_forgotten(ids, vocab_size):
-    """Only the first sentence of a batch is returned. Keep all axes in front: (…, T) gives (…, T,
-    V)."""
-    return hot(ids[0] if ids.ndim > 1 else ids, vocab_size)
-
-
-@one_hot.mistake
-def ids_of_the_first_sentence(ids, vocab_size):
-    """All sentences of a batch get the rows of the first one. Each sentence has its own ids."""
-    first = ids.reshape(-1, ids.shape[-1])[0]
-    return hot(np.broadcast_to(first, ids.shape), vocab_size)
-
-
-@one_hot.mistake
-def sentences_and_tokens_swapped(ids, vocab_size):
-    """The batch and the tokens are swapped, as if the ids had been transposed. Keep the order of
-    the axes: (B, T) gives (B, T, V)."""
-    return hot(np.swapaxes(ids, -1, -2) if ids.ndim > 1 else ids, vocab_size)
-
-
-@one_hot.mistake
-def a_batch_added(ids, vocab_size):
-    """A single sentence comes out with an extra axis, (1, T, V). Add no axis in front: (T,) gives
-    (T, V)."""
-    out = hot(ids, vocab_size)
-    return out[None] if ids.ndim == 1 else out
-
-
-@one_hot.mistake
-def extra_axis(ids, vocab_size):
-    """There is an axis of length 1 too many: (…, T, 1, V). Leave out ids[..., None], or the last
-    comparison's extra axis."""
-    return hot(ids[..., None], vocab_size)
-
-
-@one_hot.mistake
-def as_wide_as_long(ids, vocab_size):
-    """The width is the number of tokens T instead of vocab_size. The columns are the words of the
-    vocabulary."""
-    return hot(ids, ids.shape[-1])
-
-
-@one_hot.mistake
-def reshaped_instead_of_transposed(ids, vocab_size):
-    """The rows were made as columns, (V, …), and then reshaped to (…, V), which mixes them up. Move
-    the axis instead: transpose, or np.moveaxis."""
-    return np.moveaxis(hot(ids, vocab_size), -1, 0).reshape(*ids.shape, vocab_size)
-
-
-@one_hot.mistake
-def flat_places(ids, vocab_size):
-    """The ones stand at the ids of the flattened array, as with np.put or out.flat[ids]: all in the
-    first rows. Set them row by row: out[t, id]."""
-    out = np.zeros((*ids.shape, vocab_size))
-    np.put(out, ids, 1)
-    return out
-
-
-@one_hot.mistake
-def ids_returned(ids, vocab_size):
-    """These are the ids, unchanged. Write each id as a row of vocab_size places with a single 1."""
-    return ids.copy()
-
-
-@one_hot.mistake
-def ones_shared_out(ids, vocab_size):
-    """Each row is divided by something, so that its 1 is smaller. The rows need no normalisation: a
-    single 1 in each."""
-    return hot(ids, vocab_size) / ids.shape[-1]
-
-
-@one_hot.mistake
-def minus_one_elsewhere(ids, vocab_size):
-    """The other places hold -1. They must be 0."""
-    return 2 * hot(ids, vocab_size) - 1
-
-
-@one_hot.mistake
-def sentences_on_top_of_each_other(ids, vocab_size):
-    """All sentences of a batch are written into one table (T, V): the batch axis is lost. Any axes
-    may stand in front: (B, T) gives (B, T, V)."""
-    out = hot(ids, vocab_size)
-    return out.reshape(-1, *out.shape[-2:]).max(axis=0)
-
-
-@one_hot.mistake
-def ones_of_all_sentences(ids, vocab_size):
-    """In a batch, every sentence holds the ones of all sentences: the index of the batch is
-    missing. Index batch, row and column together, or flatten the leading axes first."""
-    out = np.zeros((*ids.shape, vocab_size))
-    out[..., np.arange(ids.shape[-1]), ids] = 1
-    return out
-
-
-@one_hot.mistake
 def single_sentences_by_index(ids, vocab_size):
-    """It works for a single sentence only: len(ids), or out[np.arange(T), ids], does not fit a
-    batch, where ids has shape (B, T). Flatten the leading axes first and restore them, or use
-    np.put_along_axis."""
+    """It works for a single sentence and fails for a batch, where one step along ids is a whole
+    sentence. Any axes may stand in front: flatten them first and restore the shape at the end."""
     out = np.zeros((len(ids), vocab_size))
     out[np.arange(len(ids)), ids] = 1
     return out
 
 
 @one_hot.mistake
-def single_sentences_only(ids, vocab_size):
-    """It works for a single sentence only and fails for a batch, where each id in the loop is a
-    whole row of ids. Loop over ids.ravel() and restore the shape, or use np.put_along_axis."""
-    return np.array([[float(i == j) for j in range(vocab_size)] for i in ids])
+def one_place_too_far_to_the_left(ids, vocab_size):
+    """The 1 stands one place too far left, as if ids counted from 1. They start at 0: id 0 belongs
+    to column 0, and id i to column i."""
+    return hot((ids - 1) % vocab_size, vocab_size)
 
 
 @one_hot.mistake
-def tokens_of_the_batch_as_columns(ids, vocab_size):
-    """The tokens are the columns, (V, T), and a batch is flattened. Tokens are rows: the result is
-    (…, T, V)."""
-    return hot(ids.ravel(), vocab_size).T
+def id_zero_left_out(ids, vocab_size):
+    """The rows of id 0 are all zero, as if it stood for padding. Id 0 is a word like the others:
+    its 1 stands in column 0."""
+    return hot(np.where(ids == 0, -1, ids), vocab_size)
+
+
+@one_hot.mistake
+def one_row_for_the_sentence(ids, vocab_size):
+    """All ones of a sentence stand in one row, as in a bag of words: the order of the tokens is
+    lost. Each token needs a row of its own, (…, T, V)."""
+    return hot(ids, vocab_size).max(axis=-2)
+
+
+@one_hot.mistake
+def summed_over_the_tokens(ids, vocab_size):
+    """The rows of a sentence are added up to one row of counts, a bag of words: the order of the
+    tokens is lost. Each token needs a row of its own, (…, T, V)."""
+    return hot(ids, vocab_size).sum(axis=-2)
+
+
+@one_hot.mistake
+def id_in_place_of_one(ids, vocab_size):
+    """The row holds the id itself instead of 1, so later words would count for more. The place says
+    which word it is; the number there is always 1."""
+    return hot(ids, vocab_size) * ids[..., None]
+
+
+@one_hot.mistake
+def words_as_rows(ids, vocab_size):
+    """Rows and columns are swapped, (…, V, T): it is transposed. Tokens are the rows and words the
+    columns, so the words are the last axis, (…, T, V)."""
+    return np.swapaxes(hot(ids, vocab_size), -1, -2)
+
+
+@one_hot.mistake
+def ids_renumbered_in_full_width(ids, vocab_size):
+    """The ids are renumbered: those of this sentence became 0, 1, 2 … in sorted order. Column j
+    must mean word j in every sentence: use the ids themselves."""
+    _, places = np.unique(ids, return_inverse=True)
+    return hot(places.reshape(ids.shape), vocab_size)
+
+
+@one_hot.mistake
+def ids_renumbered(ids, vocab_size):
+    """The ids are renumbered: there is a column for each different word of this sentence. Column j
+    must mean word j in every sentence, and the width is that of the whole vocabulary."""
+    values, places = np.unique(ids, return_inverse=True)
+    return hot(places.reshape(ids.shape), len(values))
 
 
 # ---------------------------------------------------------------- embed
-
-
-def normal(*shape: int) -> np.ndarray:
-    """Float32 numbers to try a function on."""
-    return rng.normal(size=shape).astype(np.float32)
-
 
 embed = Exercise(
     reference.embed,
@@ -938,16 +435,72 @@ embed = Exercise(
     ),
 )
 pencil = np.array([[0.3, -1.2], [0.8, 0.5], [-0.6, 1.1], [-0.5, 0.9]], dtype=np.float32)
+
+
+def hot_below(V: int, *shape: int) -> Draw:
+    """One-hot rows of random ids."""
+    return ids_below(V, *shape).then(lambda ids: hot(ids, V))
+
+
 embed.probe("three tokens", hot([2, 0, 3], 4), pencil)
 embed.probe("a token that comes twice", hot([1, 3, 1, 1, 0], 4), pencil)
 embed.probe("a batch of two", hot([[2, 0, 3], [1, 1, 2]], 4), pencil)
-embed.probe("as many sentences as tokens", hot(rng.integers(0, 5, size=(3, 3)), 5), normal(5, 4))
-embed.probe("as many features as words", hot([[1, 3, 0], [2, 2, 1]], 4), normal(4, 4))
-embed.probe("as many tokens as words", hot([1, 2, 3, 0], 4), normal(4, 3))
-embed.probe("tokens, words and features alike", hot([1, 1, 3, 0], 4), normal(4, 4))
-embed.probe("more features than words", hot([2, 0], 3), normal(3, 8))
-embed.probe("two axes in front", hot(rng.integers(0, 6, size=(2, 3, 4)), 6), normal(6, 5))
-embed.probe("a single token", hot([1], 3), normal(3, 2))
+embed.probe("as many sentences as tokens", hot_below(5, 3, 3), numbers(5, 4))
+embed.probe("as many features as words", hot([[1, 3, 0], [2, 2, 1]], 4), numbers(4, 4))
+embed.probe("as many tokens as words", hot([1, 2, 3, 0], 4), numbers(4, 3))
+embed.probe("tokens, words and features alike", hot([1, 1, 3, 0], 4), numbers(4, 4))
+embed.probe("more features than words", hot([2, 0], 3), numbers(3, 8))
+embed.probe("two axes in front", hot_below(6, 2, 3, 4), numbers(6, 5))
+embed.probe("a single token", hot([1], 3), numbers(3, 2))
+
+embed.answer("""
+    def embed(onehot, table):
+        ids = onehot.argmax(axis=-1)
+        return table[ids]
+""")
+embed.answer("""
+    def embed(onehot, table):
+        return onehot @ table
+""")
+embed.answer("""
+    def embed(onehot, table):
+        out = np.zeros((*onehot.shape[:-1], table.shape[1]))
+        for where in np.ndindex(onehot.shape[:-1]):
+            i = np.argmax(onehot[where])
+            out[where] = table[i]
+        return out
+""")
+embed.answer("""
+    import torch.nn.functional as F
+
+    def embed(onehot, table):
+        ids = onehot.argmax(dim=-1)
+        return F.embedding(ids, table)
+""")
+embed.why(
+    "onehot.argmax(axis=-1) | onehot.argmax(dim=-1) | np.argmax(onehot[where]) | onehot.argmax(-1)",
+    "The id of a token is the place of the 1 in its row, not the zeros and ones themselves.",
+)
+embed.why(
+    "axis=-1 | dim=-1 | np.argmax(onehot)",
+    "The last axis is the words: along it, each token has its single 1.",
+)
+embed.why(
+    "dtype=float",
+    "Embeddings are floats: an array of whole numbers would cut their decimals off.",
+)
+embed.why(
+    "table[ids] | table | table[i] | F.embedding(ids, table) | ids",
+    "A word is a row of the table, id 0 row 0, id i row i, as it is: nothing scaled or added.",
+)
+embed.why(
+    "onehot @ table",
+    "Tokens by words meets words by features: for each token, its 1 picks a row of the table.",
+)
+embed.why(
+    "(*onehot.shape[:-1], table.shape[1]) | onehot.shape[:-1] | np.ndindex(onehot.shape[:-1])",
+    "Every token keeps its own row, and all axes in front stay: only the words are summed away.",
+)
 
 
 def looked_up(onehot: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -956,342 +509,84 @@ def looked_up(onehot: np.ndarray, table: np.ndarray) -> np.ndarray:
 
 
 @embed.mistake
-def table_transposed(onehot, table):
-    """The table is transposed, table.T. It has one row per word already, (V, D): multiply with the
-    table as it is."""
-    return onehot @ table.T
-
-
-@embed.mistake
-def columns_of_the_table(onehot, table):
-    """Columns of the table are taken, table[:, ids]. A word is a row of the table: table[ids]."""
-    return np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
-
-
-@embed.mistake
-def columns_left_in_front(onehot, table):
-    """Columns of the table are taken, table[:, ids], and the features come first, (D, …, T). A word
-    is a row of the table: table[ids]."""
-    return table[:, onehot.argmax(axis=-1)]
-
-
-@embed.mistake
-def features_before_tokens(onehot, table):
-    """The result is transposed, (…, D, T). Each token is a row: (…, T, D)."""
-    return np.swapaxes(looked_up(onehot, table), -1, -2)
-
-
-@embed.mistake
-def factors_swapped(onehot, table):
-    """The factors are swapped: table @ onehot. The order matters: onehot @ table, so that (T, V)
-    meets (V, D)."""
-    return table @ onehot
-
-
-@embed.mistake
-def onehot_transposed(onehot, table):
-    """The one-hot rows are transposed. Their last axis, the words, must meet the rows of the table:
-    onehot @ table."""
-    return np.swapaxes(onehot, -1, -2) @ table
-
-
-@embed.mistake
 def argmax_along_the_tokens(onehot, table):
-    """argmax runs along the wrong axis, the tokens. The 1 of each row is found along the last axis,
-    the words: axis=-1."""
+    """The search for the 1 runs along the wrong axis, the tokens. Each token has its 1 in its own
+    row, along the words: that is the last axis."""
     return table[onehot.argmax(axis=-2)]
 
 
 @embed.mistake
-def argmax_along_the_first_axis(onehot, table):
-    """argmax runs along the first axis, axis=0. The 1 of each row is found along the last axis, the
-    words: axis=-1."""
-    return table[onehot.argmax(axis=0)]
+def scaled_by_the_width(onehot, table):
+    """The rows are multiplied by √D, as the paper scales them before positions are added. The
+    look-up itself returns the rows of the table as they are."""
+    return looked_up(onehot, table) * np.sqrt(table.shape[1])
 
 
 @embed.mistake
-def argmax_of_everything(onehot, table):
-    """argmax without an axis gives a single number for the whole array, so there is one row only.
-    Look for the 1 in each row: axis=-1."""
-    return table[onehot.argmax()]
+def table_transposed(onehot, table):
+    """The table is transposed. It has one row per word already, (V, D), so that tokens by words
+    meets words by features: take the table as it is."""
+    return onehot @ table.T
 
 
 @embed.mistake
-def smallest_place(onehot, table):
-    """argmin finds a 0 of each row. The id is the place of the 1: argmax."""
-    return table[onehot.argmin(axis=-1)]
+def made_unit_length(onehot, table):
+    """The rows are divided by their length (their norm), so that all are of length 1. The look-up
+    returns the rows of the table as they are: length means something too."""
+    return looked_up(onehot, table) / np.linalg.norm(
+        looked_up(onehot, table), axis=-1, keepdims=True
+    )
 
 
 @embed.mistake
 def zeros_and_ones_as_ids(onehot, table):
-    """The zeros and ones themselves are used as ids, table[onehot]. Multiply onehot @ table, or
-    find the ids with argmax first."""
+    """The zeros and ones themselves are used as ids, so rows 0 and 1 of the table come again and
+    again. The id is the place of the 1 in a row: find that first."""
     return table[onehot.astype(int)]
 
 
 @embed.mistake
-def place_by_place(onehot, table):
-    """The product is place by place (*), not a matrix product. Use @: rows of onehot times the
-    table."""
-    return onehot * table
-
-
-@embed.mistake
-def not_added_up(onehot, table):
-    """Each place is multiplied with its row of the table, but the rows are not added up, (…, T, V,
-    D). Sum over the words, axis=-2, or use @."""
-    return onehot[..., None] * table
-
-
-@embed.mistake
-def added_over_the_features(onehot, table):
-    """The sum runs over the features. Sum over the words, axis=-2: each token needs its D
-    numbers."""
-    return (onehot[..., None] * table).sum(axis=-1)
-
-
-@embed.mistake
-def largest_instead_of_sum(onehot, table):
-    """The largest product is taken instead of the sum of the products, so negative numbers become
-    0. Add the products over the words."""
-    return (onehot[..., None] * table).max(axis=-2)
-
-
-@embed.mistake
-def mean_instead_of_sum(onehot, table):
-    """The mean over the words is taken, so that everything is V times too small. Add the products
-    over the words: the sum."""
-    return looked_up(onehot, table) / len(table)
-
-
-@embed.mistake
 def tokens_added_up(onehot, table):
-    """The embeddings of a sentence are added up into one vector: the token axis is lost. Keep one
-    row per token, (…, T, D)."""
+    """The embeddings of a sentence are added up into one vector, so the token axis is lost. Each
+    token keeps a row of its own, (…, T, D)."""
     return looked_up(onehot, table).sum(axis=-2)
 
 
 @embed.mistake
 def tokens_averaged(onehot, table):
-    """The embeddings of a sentence are averaged into one vector: the token axis is lost. Keep one
-    row per token, (…, T, D)."""
+    """The embeddings of a sentence are averaged into one vector, so the token axis is lost. Each
+    token keeps a row of its own, (…, T, D)."""
     return looked_up(onehot, table).mean(axis=-2)
 
 
 @embed.mistake
-def rows_in_sorted_order(onehot, table):
-    """The rows are sorted by id. Keep the order of the tokens."""
-    return table[np.sort(onehot.argmax(axis=-1), axis=-1)]
-
-
-@embed.mistake
-def each_word_once(onehot, table):
-    """There is one row for each different word, in the order of the table. Fetch a row for each
-    token, repeated or not, in the order of the sentence."""
-    return table[np.unique(onehot.argmax(axis=-1))]
-
-
-@embed.mistake
-def row_before_the_right_one(onehot, table):
-    """The row before the right one is fetched: ids - 1, as if ids counted from 1. Id 0 is row 0 of
-    the table."""
-    return table[onehot.argmax(axis=-1) - 1]
-
-
-@embed.mistake
-def row_after_the_right_one(onehot, table):
-    """The row after the right one is fetched: ids + 1. Id i is row i of the table, counted from
-    0."""
-    return table[(onehot.argmax(axis=-1) + 1) % len(table)]
-
-
-@embed.mistake
-def counted_from_the_end(onehot, table):
-    """The table is read from its end: row V - 1 - id. Id i is row i, counted from the top."""
-    return table[::-1][onehot.argmax(axis=-1)]
-
-
-@embed.mistake
-def tokens_reversed(onehot, table):
-    """The order of the tokens is reversed. Row t belongs to token t."""
-    return looked_up(onehot, table)[..., ::-1, :]
-
-
-@embed.mistake
-def features_reversed(onehot, table):
-    """The order of the features is reversed. Keep the columns of the table as they are."""
-    return looked_up(onehot, table)[..., ::-1]
-
-
-@embed.mistake
-def first_rows_of_the_table(onehot, table):
-    """Token t gets row t of the table: the one-hot rows are ignored. Its row is that of its id."""
-    shape = (*onehot.shape[:-1], table.shape[1])
-    return np.broadcast_to(table[np.arange(onehot.shape[-2]) % len(table)], shape)
-
-
-@embed.mistake
-def the_whole_table(onehot, table):
-    """It is the whole table. Pick one row for each token."""
-    return table.copy()
-
-
-@embed.mistake
-def onehot_returned(onehot, table):
-    """It is the one-hot input, unchanged: the table is not used. Multiply by the table."""
-    return onehot.copy()
-
-
-@embed.mistake
-def ids_only(onehot, table):
-    """These are the ids of the tokens. Fetch the rows of the table with them: table[ids]."""
-    return onehot.argmax(axis=-1)
-
-
-@embed.mistake
 def batch_flattened(onehot, table):
-    """For a batch the leading axes are flattened, (B·T, D). Keep them: (B, T, V) gives (B, T,
-    D)."""
+    """For a batch the leading axes are flattened, (B·T, D). The shape says which token stands in
+    which sentence: restore it, (B, T, D)."""
     return looked_up(onehot, table).reshape(-1, table.shape[1])
 
 
 @embed.mistake
-def token_places_of_a_batch(onehot, table):
-    """np.nonzero(onehot)[1] gives the ids only for a single sentence. In a batch its second array
-    holds the places of the tokens: take the last one, and restore (B, T)."""
-    return table[np.nonzero(onehot)[1]]
-
-
-@embed.mistake
-def rest_of_the_batch_missing(onehot, table):
-    """Only the first sentence of a batch is looked up. Keep all axes in front: (…, T, V) gives (…,
-    T, D)."""
-    return looked_up(onehot[0] if onehot.ndim > 2 else onehot, table)
-
-
-@embed.mistake
-def first_sentence_for_all(onehot, table):
-    """All sentences of a batch get the embeddings of the first one. Each sentence has its own
-    ids."""
-    first = looked_up(onehot.reshape(-1, *onehot.shape[-2:])[0], table)
-    return np.broadcast_to(first, (*onehot.shape[:-1], table.shape[1]))
-
-
-@embed.mistake
-def first_token_for_all(onehot, table):
-    """All tokens of a sentence get the row of its first token. Each token has its own id."""
-    return np.repeat(looked_up(onehot[..., :1, :], table), onehot.shape[-2], axis=-2)
-
-
-@embed.mistake
-def last_token_only(onehot, table):
-    """Only the last token is returned: the result is overwritten in every round of the loop. Keep
-    one row per token, (…, T, D)."""
-    return looked_up(onehot[..., -1, :], table)
-
-
-@embed.mistake
-def first_token_only(onehot, table):
-    """Only the first token is returned: the return stands inside the loop. Keep one row per token,
-    (…, T, D)."""
-    return looked_up(onehot[..., 0, :], table)
-
-
-@embed.mistake
-def batch_and_tokens_swapped(onehot, table):
-    """Batch and tokens are swapped. Keep the order of the axes: (B, T, V) gives (B, T, D)."""
-    out = looked_up(onehot, table)
-    return np.swapaxes(out, -2, -3) if out.ndim > 2 else out
-
-
-@embed.mistake
-def scaled_by_the_width(onehot, table):
-    """The rows are multiplied by √D. The look-up gives them as they are: leave the scale out."""
-    return looked_up(onehot, table) * np.sqrt(table.shape[1])
-
-
-@embed.mistake
-def reshaped_to_turn_it_over(onehot, table):
-    """The table is transposed, and reshaped until the product fits, which mixes the numbers of
-    different words. The table is (V, D) already: onehot @ table, without .T and reshape."""
-    return onehot @ table.T.reshape(table.shape)
-
-
-@embed.mistake
-def made_unit_length(onehot, table):
-    """The rows are divided by their length (norm). The look-up gives them as they are."""
-    rows = looked_up(onehot, table)
-    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
-
-
-@embed.mistake
-def turned_into_shares(onehot, table):
-    """A softmax is taken of the rows. The look-up gives them as they are."""
-    e = np.exp(looked_up(onehot, table))
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-@embed.mistake
-def cut_to_whole_numbers(onehot, table):
-    """The numbers are cut to whole numbers, as in an array of dtype int. Embeddings are floats."""
-    return np.trunc(looked_up(onehot, table))
-
-
-@embed.mistake
-def softmax_of_the_onehot_rows(onehot, table):
-    """A softmax is taken of the one-hot rows, so every word has a share in every row of the result.
-    They are rows of a single 1 already: onehot @ table."""
-    e = np.exp(onehot)
-    return e / e.sum(axis=-1, keepdims=True) @ table
-
-
-@embed.mistake
-def stored_as_whole_numbers(onehot, table):
-    """The result is an array of whole numbers (dtype int), which cuts the decimals of the table
-    off. Embeddings are floats: give the array the dtype of the table."""
-    return looked_up(onehot, table).astype(int)
-
-
-@embed.mistake
-def id_zero_as_padding(onehot, table):
-    """The token with id 0 gets zeros, as if it were padding. Id 0 is a word like the others: its
-    embedding is row 0 of the table."""
-    return looked_up(onehot, table) * (onehot[..., :1] == 0)
-
-
-@embed.mistake
-def places_added(onehot, table):
-    """Something is added to the rows: the place or the id of the token. The look-up gives the rows
-    of the table and nothing else."""
-    return looked_up(onehot, table) + np.arange(onehot.shape[-2])[:, None]
-
-
-@embed.mistake
-def joined_to_the_input(onehot, table):
-    """The embeddings are joined to the one-hot rows, so the result is too wide. Return the rows of
-    the table alone."""
-    return np.concatenate([onehot, looked_up(onehot, table)], axis=-1)
-
-
-@embed.mistake
-def argmax_along_the_second_axis(onehot, table):
-    """argmax along axis=1 is right for a single sentence only: in a batch, axis 1 is the tokens.
-    Count from the end: axis=-1, the words."""
-    return table[onehot.argmax(axis=1)]
+def columns_of_the_table(onehot, table):
+    """Columns of the table are taken. A column is one feature of all words; a word is a row of the
+    table, with all its features."""
+    return np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
 
 
 @embed.mistake
 def first_token_of_each_sentence(onehot, table):
-    """For a batch there is one row for each sentence: the loop runs over the first axis, and argmax
-    without an axis sees a whole sentence. Use argmax(axis=-1) on everything at once."""
+    """For a batch there is one row for each sentence: a loop over the first axis, right for one
+    sentence, takes sentences instead of tokens. Look for the 1 of every token, whatever is in
+    front."""
     return np.array([table[np.argmax(row)] for row in onehot])
 
 
 @embed.mistake
-def single_sentences_alone(onehot, table):
-    """It works for a single sentence only and fails for a batch. Any axes may stand in front, (…,
-    T, V): use @, argmax(axis=-1), or "..." in einsum."""
-    return np.einsum("tv,vd->td", onehot, table)
+def first_sentence_for_all(onehot, table):
+    """All sentences of a batch get the embeddings of the first one. Each sentence has its own ids:
+    look up all of them."""
+    first = looked_up(onehot[:1] if onehot.ndim > 2 else onehot, table)
+    return np.broadcast_to(first, (*onehot.shape[:-1], table.shape[1]))
 
 
 # ---------------------------------------------------------------- bag_of_words
@@ -1324,190 +619,74 @@ bag.probe("a word that comes three times", np.array([1, 3, 1, 1, 2]), 5)
 bag.probe("a batch of two sentences", np.array([[2, 0, 2], [3, 3, 3]]), 5)
 bag.probe("as many sentences as tokens", np.array([[1, 4, 1], [0, 2, 3], [4, 4, 0]]), 6)
 bag.probe("as many tokens as words", np.array([1, 3, 3, 0]), 4)
-bag.probe("two axes in front", rng.integers(0, 5, size=(2, 3, 4)), 6)
+bag.probe("two axes in front", ids_below(5, 2, 3, 4), 6)
 bag.probe("the first and the last word", np.array([0, 4, 0]), 5)
-bag.probe("a long text", rng.integers(0, 9, size=200), 12)
+bag.probe("a long text", ids_below(9, 200), 12)
+
+bag.answer("""
+    def bag_of_words(ids, vocab_size):
+        rows = one_hot(ids, vocab_size)
+        return rows.sum(axis=-2)
+""")
+bag.answer("""
+    def bag_of_words(ids, vocab_size):
+        counts = np.zeros((*ids.shape[:-1], vocab_size))
+        for where in np.ndindex(ids.shape):
+            counts[where[:-1]][ids[where]] += 1
+        return counts
+""")
+bag.answer("""
+    def bag_of_words(ids, vocab_size):
+        return np.apply_along_axis(np.bincount, -1, ids, minlength=vocab_size)
+""")
+bag.answer("""
+    import torch
+    import torch.nn.functional as F
+
+    def bag_of_words(ids, vocab_size):
+        return F.one_hot(torch.as_tensor(ids), vocab_size).sum(dim=-2)
+""")
+bag.why(
+    "axis=-2 | dim=-2 | rows.sum(axis=-2) | where[:-1] | -1",
+    "Add over the tokens, the last axis but one: sentences stay apart, words keep their places.",
+)
+bag.why(
+    "sum | rows.sum | counts[where[:-1]][ids[where]] += 1",
+    "Every token adds one to its word: the sum of the one-hot rows counts repeated words too.",
+)
+bag.why(
+    "vocab_size | minlength=vocab_size | np.arange(vocab_size) | one_hot(ids, vocab_size)",
+    "Every word of the vocabulary has its place, with 0 if it does not come here.",
+)
+bag.why(
+    "np.zeros((*ids.shape[:-1], vocab_size)) | ids.shape[:-1]"
+    " | np.apply_along_axis(np.bincount, -1, ids, minlength=vocab_size)",
+    "Each sentence has a row of counts of its own, begun at zero: the tokens' axis becomes words.",
+)
+bag.why(
+    "ids[where] | ids[..., :, None] | ids",
+    "Id i is counted in place i, and id 0 is a word like the others.",
+)
 
 
 @bag.mistake
 def there_or_not(ids, vocab_size):
-    """A word that comes again counts once: = 1, or counts[ids] += 1, which adds only once for
-    repeated ids. Add 1 for every token: sum the one-hot rows, or use a loop or np.add.at."""
+    """A word that comes again counts once. Setting a 1 again changes nothing, and adding at a list
+    of places adds once where a place repeats: every single token must add 1."""
     return hot(ids, vocab_size).max(axis=-2)
 
 
 @bag.mistake
-def words_of_all_sentences_in_every_row(ids, vocab_size):
-    """counts[..., ids] += 1 adds only once for repeated ids, and in every row the words of all
-    sentences. Add 1 for every token: sum the one-hot rows over the tokens, axis=-2."""
-    counts = np.zeros((*ids.shape[:-1], vocab_size))
-    counts[..., ids] += 1
-    return counts
-
-
-@bag.mistake
-def rows_not_added(ids, vocab_size):
-    """These are the one-hot rows, (…, T, V). Add them up over the tokens: sum(axis=-2)."""
-    return hot(ids, vocab_size)
-
-
-@bag.mistake
-def added_over_the_words(ids, vocab_size):
-    """The sum runs over the words, the last axis, and gives 1 for every token. Sum over the tokens:
-    axis=-2."""
-    return hot(ids, vocab_size).sum(axis=-1)
-
-
-@bag.mistake
-def added_over_the_first_axis(ids, vocab_size):
-    """The sum runs over the first axis, which in a batch is the sentences. Sum over the tokens, the
-    last axis but one: axis=-2 instead of axis=0."""
-    return hot(ids, vocab_size).sum(axis=0)
-
-
-@bag.mistake
-def added_over_the_second_axis(ids, vocab_size):
-    """The sum runs over axis=1, which is the tokens only in a batch. Count from the end:
-    axis=-2."""
-    return hot(ids, vocab_size).sum(axis=1)
-
-
-@bag.mistake
-def whole_batch_in_one_row(ids, vocab_size):
-    """All sentences of a batch are counted together. Each sentence needs its own row, (…, V)."""
-    return np.bincount(ids.ravel(), minlength=vocab_size)
-
-
-@bag.mistake
-def whole_batch_in_every_row(ids, vocab_size):
-    """Every row holds the counts of the whole batch: the row of counts is shared, or not cleared.
-    Begin each sentence with fresh zeros."""
-    counts = np.bincount(ids.ravel(), minlength=vocab_size)
-    return np.broadcast_to(counts, (*ids.shape[:-1], vocab_size))
-
-
-@bag.mistake
-def as_wide_as_the_largest_id(ids, vocab_size):
-    """The width comes from the largest id instead of vocab_size: np.bincount needs
-    minlength=vocab_size."""
-    return hot(ids, ids.max() + 1).sum(axis=-2)
-
-
-@bag.mistake
-def whole_batch_without_width(ids, vocab_size):
-    """np.bincount counts the whole batch together, and is as wide as the largest id. Each sentence
-    needs its own row, of width vocab_size (minlength)."""
-    return np.bincount(ids.ravel())
-
-
-@bag.mistake
-def shares_instead_of_counts(ids, vocab_size):
-    """The counts are divided by the number of tokens: the mean is taken instead of the sum. Return
-    the counts."""
-    return hot(ids, vocab_size).mean(axis=-2)
-
-
-@bag.mistake
-def only_words_that_come(ids, vocab_size):
-    """Only words that come are counted (np.unique). Every word of the vocabulary has its place,
-    with 0 if it does not come."""
-    return np.unique(ids, return_counts=True)[1]
-
-
-@bag.mistake
-def one_place_too_far_left(ids, vocab_size):
-    """The counts stand one place too far left, as if ids counted from 1. Id 0 is counted in place
-    0."""
-    return hot((ids - 1) % vocab_size, vocab_size).sum(axis=-2)
-
-
-@bag.mistake
-def one_place_too_far_right(ids, vocab_size):
-    """The counts stand one place too far right: id + 1. Id 0 is counted in place 0."""
-    return hot((ids + 1) % vocab_size, vocab_size).sum(axis=-2)
-
-
-@bag.mistake
-def id_zero_not_counted(ids, vocab_size):
-    """Id 0 is not counted, as if it were padding. It is a word like the others."""
-    return hot(ids, vocab_size).sum(axis=-2) * (np.arange(vocab_size) > 0)
-
-
-@bag.mistake
-def ids_added_up(ids, vocab_size):
-    """The ids themselves are added, id times count. Add 1 for each token."""
-    return hot(ids, vocab_size).sum(axis=-2) * np.arange(vocab_size)
-
-
-@bag.mistake
-def axis_kept(ids, vocab_size):
-    """The axis of the tokens stays with length 1, (…, 1, V). Leave out keepdims."""
-    return hot(ids, vocab_size).sum(axis=-2, keepdims=True)
-
-
-@bag.mistake
-def words_before_sentences(ids, vocab_size):
-    """The words come before the sentences, (V, B): it is transposed. The words are the last
-    axis."""
-    return np.moveaxis(hot(ids, vocab_size).sum(axis=-2), -1, 0)
-
-
-@bag.mistake
-def last_token_not_counted(ids, vocab_size):
-    """The last token of each sentence is not counted: the loop stops one too early."""
-    return hot(ids[..., :-1], vocab_size).sum(axis=-2)
-
-
-@bag.mistake
-def first_token_not_counted(ids, vocab_size):
-    """The first token of each sentence is not counted: the loop starts one too late."""
-    return hot(ids[..., 1:], vocab_size).sum(axis=-2)
-
-
-@bag.mistake
-def first_row_of_the_batch_only(ids, vocab_size):
-    """Only the first sentence of a batch is counted. Each sentence needs its own row, (…, V)."""
-    return hot(ids[0] if ids.ndim > 1 else ids, vocab_size).sum(axis=-2)
-
-
-@bag.mistake
-def only_the_last_token(ids, vocab_size):
-    """Only the last token is counted: the zeros are made anew inside the loop. Make them once for
-    each sentence."""
-    return hot(ids[..., -1], vocab_size)
-
-
-@bag.mistake
-def counted_for_each_token(ids, vocab_size):
-    """It tells for each token how often it comes, (…, T). Tell it for each word of the vocabulary,
-    (…, V)."""
-    return (ids[..., None] == ids[..., None, :]).sum(axis=-1)
-
-
-@bag.mistake
-def counted_so_far(ids, vocab_size):
-    """The counts are added up along the tokens (cumsum), one row for each. Only the last row is
-    needed: take the sum."""
-    return hot(ids, vocab_size).cumsum(axis=-2)
-
-
-@bag.mistake
-def one_place_too_many(ids, vocab_size):
-    """There is one place too many: vocab_size + 1. The ids 0 … V-1 need vocab_size places."""
-    return hot(ids, vocab_size + 1).sum(axis=-2)
-
-
-@bag.mistake
-def begun_at_one(ids, vocab_size):
-    """Every count is 1 too large: it begins at one (np.ones). Begin with zeros."""
-    return hot(ids, vocab_size).sum(axis=-2) + 1
+def single_sentences_counted(ids, vocab_size):
+    """It works for a single sentence and fails for a batch: counting all ids of an array
+    (np.bincount) knows no sentences. Each sentence needs its own row of counts."""
+    return np.bincount(ids, minlength=vocab_size)
 
 
 @bag.mistake
 def repeated_ids_of_a_row_once(ids, vocab_size):
-    """For a batch, counts[row] += 1 adds to one row for all sentences, and only once for repeated
-    ids. Each sentence needs its own row of counts: sum the one-hot rows over the tokens,
-    axis=-2."""
+    """One row of counts serves all sentences, and a word that repeats within one counts once. Each
+    sentence needs its own row, and every token adds 1 there."""
     counts = np.zeros(vocab_size)
     for i in ids:
         counts[i] += 1
@@ -1515,14 +694,7 @@ def repeated_ids_of_a_row_once(ids, vocab_size):
 
 
 @bag.mistake
-def single_sentences_counted(ids, vocab_size):
-    """It works for a single sentence only and fails for a batch, as np.bincount does. Each sentence
-    needs its own row: sum the one-hot rows over the tokens, axis=-2."""
-    return np.bincount(ids, minlength=vocab_size)
-
-
-@bag.mistake
-def single_sentences_without_width(ids, vocab_size):
-    """np.bincount alone is as wide as the largest id, and fails for a batch. It needs
-    minlength=vocab_size, and each sentence its own row."""
-    return np.bincount(ids)
+def added_over_the_first_axis(ids, vocab_size):
+    """The sum runs over the first axis, which in a batch is the sentences. The tokens of a sentence
+    are added: counted from the end, the last axis but one."""
+    return hot(ids, vocab_size).sum(axis=0)
