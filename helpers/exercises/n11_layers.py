@@ -169,6 +169,14 @@ def b2_for_every_neuron(x, W1, b1, W2, b2):
 
 
 @feed_forward.mistake
+def gelu_by_tanh(x, W1, b1, W2, b2):
+    """The activation is GELU, in its form with tanh, as in GPT-2. The paper's network has ReLU:
+    negative hidden values become 0, all others stay as they are."""
+    h = x @ W1 + b1
+    return h / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (h + 0.044715 * h**3))) @ W2 + b2
+
+
+@feed_forward.mistake
 def neurons_without_an_axis_from_b2(x, W1, b1, W2, b2):
     """Words and features are mixed up. A neuron is awake with one number per word, (…, T), and
     writes a row of features: it needs a last axis of length 1, so that each word gets its own

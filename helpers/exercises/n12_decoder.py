@@ -75,7 +75,7 @@ shift_right.why(
     "predicted.",
 )
 shift_right.why(
-    "targets[:, :-1] | targets[b, t - 1]",
+    "targets[:, :-1] | targets[b, t - 1] | targets[:, t - 1]",
     "Place t reads target t - 1, the word before it; the last target is left out, nothing follows "
     "it.",
 )
@@ -204,7 +204,7 @@ cross_attention.why(
     "come from memory.",
 )
 cross_attention.why(
-    "softmax(scores, axis=-1) | torch.softmax(scores, dim=-1) | axis=-1 | dim=-1",
+    "softmax(scores, axis=-1) | axis=-1 | dim=-1 | softmax(dim=-1)",
     "Each query shares out its attention over the words of memory, the last axis: its weights "
     "sum to 1.",
 )
@@ -268,6 +268,13 @@ def sides_swapped(dec, memory, W_q, W_k, W_v):
     """The two sides are swapped: queries come from memory, keys and values from dec. The decoder
     asks (queries from dec), the encoder is read (keys and values from memory)."""
     return attention(memory @ W_q, dec @ W_k, dec @ W_v)
+
+
+@cross_attention.mistake
+def forgets_to_scale(dec, memory, W_q, W_k, W_v):
+    """The scores are not scaled. A score is a sum of d_k products, and spreads the more the wider
+    keys are: divide by √d_k before the softmax, so that it stays soft."""
+    return weights_of(scores_of(dec @ W_q, memory @ W_k) * np.sqrt(W_k.shape[1])) @ (memory @ W_v)
 
 
 @cross_attention.mistake
@@ -340,13 +347,13 @@ decoder_layer.answer("""
 """)
 
 decoder_layer.why(
+    "np.tril(np.ones((T, T), dtype=bool), k=0)",
+    "The diagonal belongs to the causal mask: each word may see itself and the words before it.",
+)
+decoder_layer.why(
     "mask=mask | causal_mask | np.tril | mask | y[:, :t]",
     "The causal mask belongs to self-attention alone: a word sees itself and those before it, "
     "never the future; memory is read whole.",
-)
-decoder_layer.why(
-    "np.tril(np.ones((T, T), dtype=bool), k=0)",
-    "The diagonal belongs to the causal mask: each word may see itself and the words before it.",
 )
 decoder_layer.why(
     'memory=memory | multi_head_attention(y, memory=memory, **p["cross"])',
@@ -364,11 +371,11 @@ decoder_layer.why(
 )
 decoder_layer.why(
     'add_and_norm(y, out, *p["norm2"]) | add_and_norm',
-    "After each step Add & Norm: the residual connection adds the step's input, then the sum is "
-    "normalised (post-norm).",
+    "After each step Add & Norm: the residual connection adds the step's input, then its own norm "
+    "normalises the sum: norm1, norm2, norm3.",
 )
 decoder_layer.why(
-    "shape[1] | len(y[0]) | range(1, y.shape[1] + 1)",
+    "y.shape[1] | len(y[0]) | range(1, y.shape[1] + 1)",
     "Axis 1 of y holds the written words, as many as the mask needs; axis 0 holds the sentences "
     "of the batch.",
 )
@@ -525,6 +532,13 @@ def cross_attention_first(y, memory, p):
     """Cross-attention comes before self-attention: the order is swapped. First y reads itself,
     masked, with norm1; what it found asks memory, with norm2."""
     return layer_of(y, memory, p, (cross_read, self_read, transform), (2, 1, 3))
+
+
+@decoder_layer.mistake
+def cross_attention_first_with_its_norms(y, memory, p):
+    """Cross-attention comes before self-attention: the order of the two is swapped, while the norms
+    stay. First y reads itself, masked; what it found then asks memory."""
+    return layer_of(y, memory, p, (cross_read, self_read, transform))
 
 
 @decoder_layer.mistake

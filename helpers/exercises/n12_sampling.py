@@ -420,7 +420,7 @@ sample_token.why(
     "can be made again.",
 )
 sample_token.why(
-    "range(len(probs)) | len(probs) | rng.choice(len(probs), p=probs) | int(token) | - 1",
+    "range(len(probs)) | len(probs) | rng.choice(len(probs), p=probs) | int(token) | int(i) | - 1",
     "What is drawn is an id, 0 … V - 1, the last one too: not a probability, a rank, or two "
     "things.",
 )

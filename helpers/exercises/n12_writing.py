@@ -262,6 +262,20 @@ def feeds_without_start(step, start_id, end_id, max_len):
 
 
 @greedy_decode.mistake
+def argmax_over_all_rows(step, start_id, end_id, max_len):
+    """The argmax runs over all rows of the logits, flattened, and what comes out is no id. The next
+    word is the largest logit of the last row, the newest position."""
+    return written(step, start_id, end_id, max_len, pick=lambda z: int(np.argmax(z)))
+
+
+@greedy_decode.mistake
+def reads_the_first_row(step, start_id, end_id, max_len):
+    """It chooses from the first row of the logits, which predicts the word after the start. The
+    next word comes from the last row, the position of the newest word."""
+    return written(step, start_id, end_id, max_len, pick=lambda z: int(np.argmax(z[0])))
+
+
+@greedy_decode.mistake
 def fills_with_the_end(step, start_id, end_id, max_len):
     """The result is filled up to max_len with end_id. The answer ends at the first end_id, and may
     be shorter than max_len: stop there."""
