@@ -475,9 +475,9 @@ smoothed.probe(
 smoothed.probe("everything smoothed", numbers(2, 3, 5), np.array([[1, 0, 4], [2, 2, 0]]), 3, 1.0)
 smoothed.probe("padding is word 0", numbers(3, 4, 6), tokens(6, 3, 4), 0, 0.2)
 smoothed.probe(
-    "logits of ±1,000",
-    np.array([[[1000.0, 999.0, -1000.0], [-1000.0, -999.0, -1001.0]]]),
-    np.array([[1, 0]]),
+    "logits of ±2,000",
+    np.array([[[2000.0, 1999.0, -2000.0]], [[-2000.0, -1999.0, -2001.0]]]),
+    np.array([[1], [0]]),
     2,
     0.1,
 )
