@@ -83,8 +83,18 @@ def explained(verdict: Verdict, seen: list[Observation], function: Any, known: E
     repair = repair_of(function, known, verdict.backend, expected_of(known.name))
     if repair is None:
         return verdict if verdict.mistake else with_influence(verdict, seen, function, known)
-    fails = difference(verdict.evidence.expected, verdict.evidence.obtained, known.whole_numbers)
-    return replace(verdict, message=brief([*where(repair), fails]), mistake=None, repair=repair)
+    told = [*where(repair), *fails(verdict.evidence, known)]
+    return replace(verdict, message=brief(told), mistake=None, repair=repair)
+
+
+def fails(evidence: Evidence, known: Exercise) -> list[str]:
+    """What differs, without the line, which the repair tells, and without what it tells too."""
+    obtained = evidence.obtained
+    if isinstance(obtained, str) and obtained.endswith("changed in place"):
+        return []
+    if isinstance(obtained, Raised):
+        obtained = replace(obtained, line="")
+    return [difference(evidence.expected, obtained, known.whole_numbers)]
 
 
 def where(repair: Repair) -> list[str]:

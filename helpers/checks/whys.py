@@ -26,6 +26,7 @@ KINDS = {
     "overwritten": "what is overwritten", "range": "the range",
     "assignment": "the assignment", "return": "what is returned",
 }  # fmt: skip
+COPY = "An argument belongs to whoever calls the function: change a copy, not the thing itself."
 ENOUGH = 0.34  # of a why's weight, for it to be meant
 
 
@@ -71,7 +72,8 @@ class Change:
         """The repair that a learner reads; `first_line` is where the answer begins in its cell."""
         also = self.also and self.also.told(first_line, known)
         line, why = first_line + self.line - 1, why_of(self, known)
-        return Repair(line, self.before, self.after, self.place, why, also)
+        place = ", ".join(filter(None, [self.place, nature(self)]))
+        return Repair(line, self.before, self.after, place, why, also)
 
 
 # ---------------------------------------------------------------- what differs
@@ -233,6 +235,8 @@ def words(text: str) -> Counter:
 
 def why_of(change: Change, known: Exercise) -> str:
     """The why of the expression that a change touches or puts in, "" where none fits."""
+    if change.kind == "copy":
+        return COPY
     spelt = [(why, words(s)) for why in known.whys for s in why.code]
     common = Counter(w for why in known.whys for w in {w for s in why.code for w in words(s)})
     old, new = words(change.old), words(change.new)
@@ -248,5 +252,32 @@ def why_of(change: Change, known: Exercise) -> str:
                  (after, 0.15), (before, 0.1))  # fmt: skip
         return sum(share * weight(own & bag) for bag, share in parts) / total
 
-    best = max(((fits(why, own), why) for why, own in spelt), key=lambda f: f[0], default=None)
+    named = {w for w in touched | new | old if w[0].isalnum() or w[0] == "_"}
+    meant = [(fits(why, own), why) for why, own in spelt if named & own.keys()]
+    best = max(meant, key=lambda found: found[0], default=None)
     return best[1].text if best and best[0] >= ENOUGH else ""
+
+
+OTHER_WAY = [{"==", "!="}, {"<", ">="}, {">", "<="}, {"<", ">"}, {"<=", ">="}]
+STRICT = [{"<", "<="}, {">", ">="}]
+
+
+def nature(change: Change) -> str:
+    """What sort of slip a change mends, where it is one of those that everybody makes."""
+    came, went = words(change.new) - words(change.old), words(change.old) - words(change.new)
+    signs = {w for w in came | went if not w[0].isalnum() and " " not in w}
+    if signs in OTHER_WAY or "~" in signs or "not" in came | went:
+        return "the condition is the other way round"
+    if signs in STRICT:
+        return "it counts one too many or one too few"
+    if change.kind in ("constant", "number", "range") and _one_off(change):
+        return "it is off by one"
+    return ""
+
+
+def _one_off(change: Change) -> bool:
+    """Whether a number grew or shrank by one, or 1 is added or subtracted."""
+    try:
+        return abs(float(change.new) - float(change.old)) == 1
+    except ValueError:
+        return change.new in (f"{change.old} + 1", f"{change.old} - 1") or change.kind == "range"

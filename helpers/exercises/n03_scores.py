@@ -89,7 +89,7 @@ attention_scores.why(
 )
 attention_scores.why(
     "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | K.T | swapaxes | transpose",
-    "Turned over, each key is a column that meets the rows of Q; the batch axes stay in front.",
+    "Transposed, each key is a column that meets the rows of Q; the batch axes stay in front.",
 )
 attention_scores.why(
     '"...qd,...kd->...qk"',
@@ -98,7 +98,7 @@ attention_scores.why(
 attention_scores.why(
     "range(K.shape[-2]) | K.shape[-2] | [np.dot(q, k) for k in K] | (*Q.shape[:-1], K.shape[-2])"
     " | K[..., j, :] | j <= i",
-    "Every query meets every key, earlier or later: there is a column for each key.",
+    "Every query meets every key, earlier or later: there are as many columns as keys.",
 )
 attention_scores.why(
     "Q.shape[-2] | range(Q.shape[-2]) | Q[..., i, :] | scores[..., i, j] | Q.shape[:-1] | K @ Q",
@@ -193,8 +193,8 @@ def earlier_keys_only(Q, K):
 
 @attention_scores.mistake
 def as_many_keys_as_queries(Q, K):
-    """Queries and keys are counted by one length, that of the queries. There may be more or fewer
-    keys than queries: the rows count the queries, the columns the keys."""
+    """Rows and columns are both counted by the number of queries. There may be more or fewer keys
+    than queries: the rows go over all queries (Tq), the columns over all keys (Tk)."""
     if Q.shape[-2] > K.shape[-2]:
         raise IndexError("index out of bounds: there are fewer keys than queries")
     return (Q @ turned(K))[..., : Q.shape[-2]]
@@ -393,8 +393,8 @@ squared_distances_exercise.answer("""
         return queries - 2 * torch.matmul(Q, K.transpose(-2, -1)) + keys
 """)
 squared_distances_exercise.why(
-    "2 * attention_scores(Q, K) | 2 * Q @ np.swapaxes(K, -1, -2) | 2 * products"
-    " | - 2 | 2 * (q * k).sum(-1) | 2 * torch.matmul(Q, K.transpose(-2, -1))",
+    "2 * attention_scores(Q, K) | - 2 * attention_scores(Q, K) | 2 * Q @ np.swapaxes(K, -1, -2) | 2 * products"
+    " | 2 * (q * k).sum(-1) | 2 * torch.matmul(Q, K.transpose(-2, -1))",
     "The square holds q·k twice, with a minus: the more alike two vectors, the nearer they are.",
 )
 squared_distances_exercise.why(

@@ -183,15 +183,6 @@ def clipped(x, axis=-1):
 
 
 @softmax.mistake
-def mean_subtracted(x, axis=-1):
-    """The mean is subtracted, and a number far above the mean still overflows. After subtracting
-    the largest of each row, the max, no number is above 0 and every exp at most 1."""
-    x = np.asarray(x)
-    e = np.exp(x - x.mean(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
-
-
-@softmax.mistake
 def everything_as_one_row(x, axis=-1):
     """The whole array is one row here: one maximum, and all entries together sum to 1. Each row is
     a choice of its own: take maximum and sum along axis, kept as an axis of length 1."""
@@ -228,6 +219,13 @@ def sigmoid(x, axis=-1):
     """This is the sigmoid, 1 / (1 + exp(-x)), of each number alone. In a softmax the numbers of a
     row compete: exponentials, divided by the sum of the row, so they sum to 1."""
     return 1 / (1 + np.exp(-np.asarray(x, dtype=float)))
+
+
+@softmax.mistake
+def stable_logarithm_of_the_weights(x, axis=-1):
+    """This is log_softmax, the logarithm of the weights: no number is above 0. The weights
+    themselves are its exponentials, between 0 and 1, and sum to 1."""
+    return log_softmax(x, axis)
 
 
 # ---------------------------------------------------------------- log_softmax
@@ -294,16 +292,17 @@ log_softmax_exercise.why(
     "The largest of its own row is subtracted before exp, so that the sum is neither inf nor 0.",
 )
 log_softmax_exercise.why(
+    "s - np.log(total) | x - log_sum | s - np.log(np.exp(s).sum()) | "
+    "shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))",
+    "The log of a quotient is a difference, log a − log b; above the line log and exp cancel, so "
+    "nothing becomes 0.",
+)
+log_softmax_exercise.why(
     "np.log(total) | np.log(np.exp(s).sum(axis=axis, keepdims=True)) | np.log(np.exp(s).sum()) | "
     "np.log(np.exp(shifted).sum(axis=axis, keepdims=True)) | "
     "np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True))",
-    "The log of a quotient is a difference, a − log b: the sum below the line needs its natural "
-    "logarithm.",
-)
-log_softmax_exercise.why(
-    "s - np.log(total) | s | x - log_sum | s - np.log(np.exp(s).sum()) | "
-    "shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))",
-    "Above the line log and exp cancel: no exp there, so that no weight becomes 0 before its log.",
+    "The sum of the exponentials stands below the line: its natural logarithm is subtracted, not "
+    "the sum itself.",
 )
 log_softmax_exercise.why(
     "m + np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) | m",
@@ -680,3 +679,10 @@ def softmax_over_each_sentence(Q, K):
     has one unit of attention to give: its own row sums to 1, over the keys alone."""
     S = Q @ turned(K)
     return weigh(S.reshape(*S.shape[:-2], -1), K.shape[-1]).reshape(S.shape)
+
+
+@attention_weights.mistake
+def two_softmaxes(Q, K):
+    """Softmax is applied twice. The first makes shares between 0 and 1; a second one finds them all
+    alike and makes the weights nearly equal. Apply it once, to the scaled scores."""
+    return reference.softmax(weigh(Q @ turned(K), K.shape[-1]))

@@ -206,7 +206,7 @@ dropout.why(
 )
 dropout.why("x.shape", "Each number has a draw of its own, so there are as many draws as numbers.")
 dropout.why(
-    "rng | generator=rng",
+    "rng | generator=rng | rng = np.random.default_rng(0) | np.random.default_rng(0)",
     "The generator comes from the caller: the same seed must drop the same numbers again.",
 )
 
@@ -305,8 +305,8 @@ for exercise in (dropout, tokens):
         "p is the probability of dropping: a number stays where its draw is at least p.",
     )
     exercise.why(
-        "0 | x * keep | np.zeros(x.shape) | out",
-        "What is dropped becomes 0 in the result, and x itself stays as it was.",
+        "0 | x * keep | np.zeros(x.shape) | out | x = x.copy() | x.copy() | float('-inf')",
+        "What is dropped becomes 0, in a new array: the x of the caller stays as it was.",
     )
 
 
