@@ -216,7 +216,8 @@ mask.answer("""
 """)
 mask.why(
     "place <= place[:, None] | np.tril(np.ones((T, T), dtype=bool)) | k <= q | k=0 | k=-1 | "
-    "place[None, :] > place[:, None] | place[None, :] <= place[:, None] | causal_mask(T)",
+    "place[None, :] > place[:, None] | place[None, :] <= place[:, None] | causal_mask(T) | "
+    "[:, None] >= [None, :] | [None, :] <= [:, None]",
     "A query sees itself and the keys before it: key ≤ query, the diagonal included.",
 )
 mask.why(
@@ -230,7 +231,7 @@ mask.why(
     "for all queries.",
 )
 mask.why(
-    "is_past & is_real[:, None, None, :] | causal & real | "
+    "is_past & is_real[:, None, None, :] | causal & real | [:, None, None, :] & causal | "
     "causal[None, None] & real[:, None, None, :] | k <= q and ids[b, k] != pad_id",
     "Both must allow a key, and not just either: it is not later, and it is a real word.",
 )
