@@ -1,4 +1,4 @@
-"""Notebook 13: pairs to learn from, one mask for both reasons, a softer loss."""
+"""Notebook 13: what batches are made of, pairs and masks, and a softer loss."""
 
 import numpy as np
 
