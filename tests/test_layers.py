@@ -190,16 +190,16 @@ def test_any_widths_are_torchs_scaled_dot_product(B, T, S, H, d_in, d_out, d_hea
 
 
 @pytest.mark.parametrize("T", [1, 2, 7])
-def test_the_causal_mask_and_its_word_are_scaled_dot_products(T):
+def test_the_causal_mask_and_its_flag_are_scaled_dot_products(T):
     Q, K, V = draw(3, 2, T, 5), draw(3, 2, T, 5, seed=1), draw(3, 2, T, 6, seed=2)
     ours = F.scaled_dot_product_attention(Q, K, V, attn_mask=causal_mask(T))
     torch.testing.assert_close(ours, F.scaled_dot_product_attention(Q, K, V, is_causal=True))
     attention = scramble(MultiHeadAttention(6, 6, 2)).double()
     expected, weights = attention(draw(2, T, 6), causal_mask(T)), attention.weights
-    torch.testing.assert_close(attention(draw(2, T, 6), "causal"), expected)
+    torch.testing.assert_close(attention(draw(2, T, 6), causal=True), expected)
     torch.testing.assert_close(attention.weights, weights)
     with pytest.raises(TypeError, match="mask has type str"):
-        attention(draw(2, T, 6), "casual")
+        attention(draw(2, T, 6), "causal")
 
 
 def mask_forms(B: int, H: int, T: int, S: int, seed: int) -> list[tuple[Tensor, Tensor]]:

@@ -76,10 +76,10 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
 
 
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
-    """Where no known mistake was found: the change that repairs it, else what it depends on."""
-    if not verdict.evidence or (
-        verdict.mistake and not isinstance(verdict.evidence.obtained, Raised)
-    ):
+    """Where no known mistake is sure: the change that repairs it, else what it depends on."""
+    obtained = verdict.evidence and verdict.evidence.obtained
+    sure = verdict.mistake and not isinstance(obtained, Raised)
+    if not verdict.evidence or sure or isinstance(obtained, TimedOut):
         return verdict
     repair = repair_of(function, known, verdict.backend, expected_of(known.name))
     if repair is None:
@@ -147,9 +147,10 @@ def with_influence(
     probes = [probe for probe in known.probes if probe.args]
     probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)
     for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
-        if found := influence.findings(function, known, probe, verdict.backend):
-            first, *rest = sentences(known, verdict.evidence, seen)
-            return replace(verdict, message=brief([first, *found[:2], *rest]))
+        for backend in backends_for(function, known):
+            if found := influence.findings(function, known, probe, backend):
+                first, *rest = sentences(known, verdict.evidence, seen)
+                return replace(verdict, message=brief([first, *found[:2], *rest]))
     return verdict
 
 
