@@ -188,7 +188,8 @@ class Surgeon:
             if not isinstance(node, ast.Constant) and not negative:
                 continue
             value = ast.literal_eval(node) if not isinstance(node, ast.Constant) else node.value
-            for new in self._near(value):
+            halves = [0.5, -0.5] if isinstance(getattr(place.parent, "op", None), ast.Pow) else []
+            for new in [*self._near(value), *halves]:
                 yield from self.put("constant", place, expression(repr(new)))
                 if len(same := self.alike(place)) > 1:
                     yield Edit("constant", [(p, expression(repr(new))) for p in same])
@@ -210,7 +211,7 @@ class Surgeon:
             return [c for c in lent if c is not value and not isinstance(c, str)]
         near = [0, 1, -1, value + 1, value - 1, -value, 2, -2, 3]
         near += [c for c in lent if isinstance(c, int | float) and not isinstance(c, bool)]
-        near += [0.0, 1.0, -0.5, 0.5]
+        near += [0.0, 1.0, -0.5, 0.5] if isinstance(value, float) else []
         return [c for c in dict.fromkeys(near) if c != value]
 
     def leaves(self) -> Iterator[Edit]:
@@ -520,7 +521,7 @@ class Surgeon:
         ]
         for block in blocks(self.function):
             body = block.node
-            for donor in lent:
+            for donor in lent if body else ():
                 for new in self._own_statement(donor):
                     for i in range(len(body) + (not isinstance(body[-1], ast.Return))):
                         yield Edit("statement", [(block, [*body[:i], new, *body[i:]])])

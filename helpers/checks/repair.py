@@ -50,12 +50,12 @@ LONGEST = 6000  # letters of an answer
 
 HARMLESS = set("""numpy torch math collections functools itertools operator random copy re string
     helpers typing dataclasses statistics""".split())  # fmt: skip
-FORBIDDEN = set("""open exec eval compile input breakpoint globals locals vars setattr delattr
-    getattr os sys io builtins ctypes ctypeslib hub popen system fork kill remove unlink rmdir mkdir
-    makedirs
-    rename write writelines save savez savez_compressed savetxt tofile dump memmap open_memmap
-    fromfile genfromtxt load loadtxt from_file load_library multiprocessing distributed
+FORBIDDEN = set("""os sys io builtins ctypes ctypeslib hub popen system fork kill remove unlink rmdir
+    mkdir makedirs rename write writelines save savez savez_compressed savetxt tofile dump memmap
+    open_memmap fromfile genfromtxt load loadtxt from_file load_library multiprocessing distributed
     share_memory_ utils cpp_extension""".split())  # fmt: skip
+BUILTINS = set("""open exec eval compile input breakpoint globals locals vars setattr delattr
+    getattr""".split())  # fmt: skip
 
 
 # ---------------------------------------------------------------- the answer's source
@@ -101,6 +101,8 @@ def _is_harmless(part: ast.AST) -> bool:
         homes = [getattr(part, "module", None) or alias.name for alias in part.names]
         return all(home.partition(".")[0] in HARMLESS for home in homes)
     name = getattr(part, "attr", None) or getattr(part, "id", None) or ""
+    if isinstance(part, ast.Name) and name in BUILTINS:  # model.eval() is harmless
+        return False
     return name not in FORBIDDEN and not name.startswith("__")
 
 
