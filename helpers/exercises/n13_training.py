@@ -410,8 +410,8 @@ def sum_of_the_loss(model, batches, lr):
 
 @training.mistake
 def learns_only_from_the_first_batch(model, batches, lr):
-    """Only the first batch is used: the loop returns or ends too early (indentation). Go through
-    all batches, and return after the loop."""
+    """Only the first batch is used, as where a loop returns or ends too early (indentation). Learn
+    from all batches, and return after the loop."""
     return loop(model, batches[:1], lr)
 
 
