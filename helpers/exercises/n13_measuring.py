@@ -282,8 +282,8 @@ def total(losses: list[float], counts: list[int]) -> float:
 
 @evaluation.mistake
 def dropout_stays_on(model, batches):
-    """Dropout is active while it measures: the model is in train mode, because model.eval() is
-    missing or is not called. Put the model into eval mode first."""
+    """Dropout is active while it measures: the model is in train mode, so the loss differs from
+    call to call. Put it into eval mode first: a call, with brackets."""
     return per_token(*measured(model, batches, before=nothing))
 
 
@@ -350,8 +350,8 @@ def last_batch_alone(model, batches):
 
 @evaluation.mistake
 def first_batch_alone(model, batches):
-    """Only the first batch is measured: the loop returns or ends too early (indentation). Go
-    through all batches, and return after the loop."""
+    """Only the first batch is measured, as where a loop returns or ends too early (indentation).
+    Measure all batches, and return after the loop."""
     return measured(model, batches[:1])[0][0]
 
 

@@ -188,14 +188,6 @@ def one_step(fn: Callable) -> dict:
     return {"losses": losses, "a": model.a.item(), "b": model.b.item()}
 
 
-@training.experiment("a second step, with momentum")
-def two_steps(fn: Callable) -> dict:
-    model = two_numbers()
-    steps = [batch([[1, 0, 0, 0]], [[0, 0, 0, 1]]), batch([[0, 1], [1, 1], [0, 0]], [[1, 1]] * 3)]
-    losses = called(fn, model, steps, 1.0)
-    return {"losses": losses, "a": model.a.item(), "b": model.b.item()}
-
-
 @training.experiment("what the model is asked")
 def what_is_asked(fn: Callable) -> dict:
     model = network(p=0.5).eval()
@@ -209,6 +201,14 @@ def what_is_asked(fn: Callable) -> dict:
         "each batch comes once": asked == shapes,
         "the model and all its parts are in train mode": all(mode for _, mode, _ in seen),
     }
+
+
+@training.experiment("a second step, with momentum")
+def two_steps(fn: Callable) -> dict:
+    model = two_numbers()
+    steps = [batch([[1, 0, 0, 0]], [[0, 0, 0, 1]]), batch([[0, 1], [1, 1], [0, 0]], [[1, 1]] * 3)]
+    losses = called(fn, model, steps, 1.0)
+    return {"losses": losses, "a": model.a.item(), "b": model.b.item()}
 
 
 @training.experiment("five batches of different sizes")
@@ -410,8 +410,8 @@ def sum_of_the_loss(model, batches, lr):
 
 @training.mistake
 def learns_only_from_the_first_batch(model, batches, lr):
-    """Only the first batch is used: the loop returns or ends too early (indentation). Go through
-    all batches, and return after the loop."""
+    """Only the first batch is used, as where a loop returns or ends too early (indentation). Learn
+    from all batches, and return after the loop."""
     return loop(model, batches[:1], lr)
 
 

@@ -186,8 +186,8 @@ def mask_inverted(hidden, is_real):
 
 @pooling.mistake
 def all_sentences_in_one(hidden, is_real):
-    """All sentences of the batch become one vector, (D,), because choosing by the mask puts their
-    real tokens in one list. Keep them apart: a mean for each sentence."""
+    """All sentences of the batch become one vector, (D,), as where the mask picks their real tokens
+    into one list. Keep them apart: a mean for each sentence."""
     return hidden[is_real].mean(axis=0)
 
 
