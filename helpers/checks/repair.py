@@ -50,8 +50,9 @@ LONGEST = 6000  # letters of an answer
 
 HARMLESS = set("""numpy torch math collections functools itertools operator random copy re string
     helpers typing dataclasses statistics""".split())  # fmt: skip
-FORBIDDEN = set("""os sys io builtins ctypes ctypeslib hub popen system fork kill remove unlink rmdir
-    mkdir makedirs rename write writelines save savez savez_compressed savetxt tofile dump memmap
+FORBIDDEN = set("""os sys io builtins ctypes ctypeslib hub popen system fork kill remove unlink
+    rmdir mkdir makedirs rename write writelines save savez savez_compressed savetxt tofile dump
+    memmap
     open_memmap fromfile genfromtxt load loadtxt from_file load_library multiprocessing distributed
     share_memory_ utils cpp_extension""".split())  # fmt: skip
 BUILTINS = set("""open exec eval compile input breakpoint globals locals vars setattr delattr
