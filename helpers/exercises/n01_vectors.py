@@ -491,7 +491,7 @@ embed.why(
 )
 embed.why(
     "table[ids] | table | np.moveaxis(table) | table[i] | F.embedding(ids, table) | ids",
-    "A word is a row of the table, not a column: id i is row i, from 0 on, nothing scaled or added.",
+    "A word is a row of the table, not a column: id 0 is row 0; nothing is scaled or added.",
 )
 embed.why(
     "onehot @ table",
