@@ -134,7 +134,7 @@ build_vocab.why(
 )
 build_vocab.why(
     'vocab = {} | words = [] | "<pad>" | "<unk>"',
-    "It begins empty, once, before the first sentence: only tokens of the sentences get an id.",
+    "It begins empty, once, before the first sentence: no special tokens, only those of the text.",
 )
 build_vocab.why(
     'return vocab | " ".join(sentences)',
@@ -303,12 +303,12 @@ one_hot.why(
     "Every token has a row of its own, as long as the vocabulary, and it begins with zeros.",
 )
 one_hot.why(
-    "ids[..., None] | ids[where] | np.arange(1, vocab_size + 1) - 1 | np.arange(vocab_size)"
+    "ids[..., None] | ids[where] | np.arange(1, vocab_size + 1) | ids - 1 | np.arange(vocab_size)"
     " | np.eye(vocab_size)[ids]",
     "Ids count from 0, and 0 is a word like the others: id i belongs to column i.",
 )
 one_hot.why(
-    "vocab_size | vocab_size + 1 | num_classes=vocab_size | np.eye(vocab_size)",
+    "vocab_size | np.eye(vocab_size + 1) | num_classes=vocab_size | np.eye(vocab_size)",
     "The width is the whole vocabulary, not the largest id here: column j is word j everywhere.",
 )
 one_hot.why(
@@ -490,8 +490,8 @@ embed.why(
     "Embeddings are floats: an array of whole numbers would cut their decimals off.",
 )
 embed.why(
-    "table[ids] | table | table[i] | F.embedding(ids, table) | ids",
-    "A word is a row of the table, id 0 row 0, id i row i, as it is: nothing scaled or added.",
+    "table[ids] | table | np.moveaxis(table) | table[i] | F.embedding(ids, table) | ids",
+    "A word is a row of the table, not a column: id 0 is row 0; nothing is scaled or added.",
 )
 embed.why(
     "onehot @ table",

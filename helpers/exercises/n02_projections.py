@@ -114,7 +114,7 @@ project_qkv.why(
     "Queries and keys are d_k wide each; all the rest is the values, however wide they are.",
 )
 project_qkv.why(
-    "axis=-1 | dim=-1",
+    "axis=-1 | dim=-1 | reshape(3)",
     "The features are the last axis: cut there, a word keeps its own query, key and value.",
 )
 

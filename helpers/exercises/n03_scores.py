@@ -89,7 +89,7 @@ attention_scores.why(
 )
 attention_scores.why(
     "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | K.mT | K.T | swapaxes",
-    "Transpose swaps the last two axes of K and no others: each key is a column, a batch stays.",
+    "Tokens meet tokens, feature by feature: K is transposed, its last two axes and no others.",
 )
 attention_scores.why(
     '"...qd,...kd->...qk"',
@@ -178,10 +178,10 @@ def own_key_only(Q, K):
 
 
 @attention_scores.mistake
-def loops_over_the_first_axis(Q, K):
-    """A step along the first axis is a token in a single sentence, but a whole sentence in a batch.
-    Go through the tokens of each sentence, counted from the end, and keep the batch axes."""
-    return np.array([[q @ k for k in K] for q in Q])
+def negative_distance(Q, K):
+    """This is minus the distance between query and key. A score is their dot product: features are
+    multiplied and summed, nothing is subtracted, so a far key may score high."""
+    return -np.sqrt(distances(Q, K))
 
 
 @attention_scores.mistake
