@@ -605,7 +605,7 @@ def scaled_after_the_softmax(Q, K):
     return reference.softmax(Q @ turned(K)) / math.sqrt(K.shape[-1])
 
 
-@in_both
+@attention_weights.mistake
 def scaled_by_d_k(Q, K):
     """The scores are divided by d_k itself: the square root is missing, or they are scaled twice,
     as when queries and keys are each divided by √d_k. Divide the scores once by √d_k."""
@@ -620,7 +620,7 @@ def earlier_keys_only(Q, K):
     return weigh(np.where(np.tril(np.ones(S.shape[-2:], dtype=bool)), S, -1e30), K.shape[-1])
 
 
-@in_both
+@attention_weights.mistake
 def overflows_without_the_maximum(Q, K):
     """exp overflows to inf for large scores, and inf / inf is nan. Subtract the largest score of
     each row, its max, before exp, as a stable softmax does."""
@@ -652,6 +652,25 @@ def features_up_to_d_k(Q, K, V):
     return weigh(Q @ turned(K), K.shape[-1]) @ V[..., : Q.shape[-1]]
 
 
+def added(x: np.ndarray, context: np.ndarray) -> np.ndarray:
+    """A residual connection, where the shapes allow it."""
+    return context + x if x.shape == context.shape else context
+
+
+@attention.mistake
+def queries_added(Q, K, V):
+    """The queries are added to the mix: a residual connection, which a whole layer has (notebook
+    10). Attention alone returns the mix of the values, whatever its width."""
+    return added(Q, weigh(Q @ turned(K), K.shape[-1]) @ V)
+
+
+@attention.mistake
+def values_added(Q, K, V):
+    """The values are added to the mix: a residual connection, which a whole layer has (notebook
+    10). Attention alone returns the mix, in which each value has its weight already."""
+    return added(V, weigh(Q @ turned(K), K.shape[-1]) @ V)
+
+
 @attention_weights.mistake
 def scaled_by_the_number_of_keys(Q, K):
     """It divides by the root of the number of keys, K.shape[-2]. The scale is the width d_k of a
@@ -671,14 +690,6 @@ def reshaped_instead_of_transposed(Q, K):
     """K is reshaped, not transposed: reshape keeps the order of the numbers and so mixes those of
     different keys. Swap the last two axes: each column is then one key."""
     return weigh(Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2]), K.shape[-1])
-
-
-@attention_weights.mistake
-def softmax_over_each_sentence(Q, K):
-    """The softmax runs over the whole table of a sentence, all queries share one sum. Each query
-    has one unit of attention to give: its own row sums to 1, over the keys alone."""
-    S = Q @ turned(K)
-    return weigh(S.reshape(*S.shape[:-2], -1), K.shape[-1]).reshape(S.shape)
 
 
 @attention_weights.mistake

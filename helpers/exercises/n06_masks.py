@@ -61,7 +61,8 @@ causal_mask.why(
 )
 causal_mask.why(
     "k=1 | diagonal=1",
-    "Where the diagonal belongs: each query reads itself, and the future begins one step after it.",
+    "Each query reads itself: the diagonal belongs to the past, and the future begins one step "
+    "after it.",
 )
 causal_mask.why(
     "~np.triu(np.ones((T, T), dtype=bool), k=1)",

@@ -61,7 +61,7 @@ masked_softmax.probe("three scores, one hidden", np.array([[1.0, 2.0, 0.0]]), ro
 masked_softmax.probe(
     "a causal mask", np.array([[0.5, 1, 2], [1, 0, -1], [0.2, 0.4, 3]]), rows("100", "110", "111")
 )
-masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0110", "1011"))
+masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0001", "1011"))
 masked_softmax.probe("nothing hidden", 2 * numbers(2, 3), rows("111", "111"))
 masked_softmax.probe("one causal mask for a batch", 2 * numbers(2, 4, 4), np.tri(4, dtype=bool))
 masked_softmax.probe(
@@ -155,7 +155,7 @@ safe_masked_softmax.probe(
 safe_masked_softmax.probe(
     "everything hidden", np.array([[1.0, 2, 0], [3, 0.5, 1]]), rows(*2 * ["000"])
 )
-safe_masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0110", "1010"))
+safe_masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0001", "1010"))
 safe_masked_softmax.probe(
     "causal, and padding on the left",
     2 * numbers(2, 4, 4),
@@ -293,12 +293,12 @@ for exercise in (masked_softmax, safe_masked_softmax, padded_weights):
         'Rows of a mask are queries, columns keys, and True means "may attend": what is hidden is '
         "where it is False.",
     )
+for exercise in (masked_softmax, padded_weights):
     exercise.why(
         "axis=-1 | dim=-1",
-        "Keys are the last axis: each query, a row, shares out its weight over its own keys, empty "
-        "or not.",
+        "Each query shares out its weight over the keys, the last axis: rows sum to 1, not "
+        "columns.",
     )
-for exercise in (masked_softmax, padded_weights):
     exercise.why(
         "np.where(mask, S, -np.inf) | S.masked_fill(~mask, -torch.inf)"
         " | np.where(is_real[:, None, :], S, -np.inf) | masked_softmax(S, is_real[:, None, :]) | "
@@ -324,6 +324,11 @@ masked_softmax.why("S.copy()", "The caller still needs its scores: write the −
 masked_softmax.why(
     "np.broadcast_to(mask, S.shape)",
     "One mask may serve a whole batch: as an index it must first be spread to the shape of S.",
+)
+safe_masked_softmax.why(
+    "axis=-1 | dim=-1",
+    "Keys are the last axis: whether a row is empty, its maximum and its sum run over the keys of "
+    "one query.",
 )
 safe_masked_softmax.why(
     "np.where(total == 0, 1, total) | torch.nan_to_num(weights) | np.where(empty, 0, weights) | "
