@@ -23,8 +23,8 @@ multi_head_attention = Exercise(
         "is d, and by which root must its scores be divided?",
         "In the loop: Q = x @ W_q[:, own], K and V from source in the same way; scores divided by "
         "√d; mask; softmax; weights @ V. After the loop concatenate along the last axis, then "
-        "multiply by W_o. A mask (T, Tk) or (B, T, Tk) fits scores (B, T, Tk) as it is.",
-        "Where there is no mask, `mask = np.ones(scores.shape[-2:], dtype=bool)`. Then "
+        "multiply by W_o. A mask (T, Tk) or (B, T, Tk) fits scores (B, T, Tk) as it is; without "
+        "one, let all of it be True.",
         "`heads.append(safe_masked_softmax(scores, mask) @ V)`, and at the end `return "
         "np.concatenate(heads, axis=-1) @ W_o`",
     ),
