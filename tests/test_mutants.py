@@ -1,15 +1,15 @@
 """Mechanical mutants of the references are caught: a sample here, all with `make mutants`."""
 
+import mutants as script
 import pytest
-from conftest import load_script
 
 EVERY = 29  # the sample: every 29th mutant of all exercises, those of one after those of another
 
 
 @pytest.fixture(scope="module")
 def tool():
-    """`.ci/mutants.py`."""
-    return load_script("mutants")
+    """`tests/mutants.py`."""
+    return script
 
 
 @pytest.fixture(scope="module")

@@ -94,8 +94,8 @@ class Surgeon:
         self.values = [p for p in in_body if is_value(p)]
         self.names = list(dict.fromkeys(arguments(self.function) + assigned(self.function)))
 
-    def edits(self) -> Iterator[Edit]:
-        """Every edit, each kind with the same edit at all places that look alike."""
+    def edits(self, small: bool = False) -> Iterator[Edit]:
+        """Every edit, the likeliest kinds first; with `small`, those of a token or a line alone."""
         first = (
             self.siblings, self.operators, self.order, self.signs, self.keywords, self.everywhere,
             self.constants, self.dropped, self.leaves, self.copies, self.overwritten, self.lines,
@@ -105,7 +105,8 @@ class Surgeon:
                 self.exchanged, self.many_places)  # fmt: skip
         for kind in first:
             yield from kind()
-        yield from in_turn([kind() for kind in then])
+        if not small:
+            yield from in_turn([kind() for kind in then])
 
     def put(self, kind: str, place: Place, *nodes: ast.AST) -> Iterator[Edit]:
         for node in nodes:

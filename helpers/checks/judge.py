@@ -20,6 +20,7 @@ from helpers.exercises.exercise import Exercise, Mistake, Probe, Untested
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words
+EVERYTHING = "All numbers differ."
 WORDS = 60  # of a message, before the fold
 LIKELY = 0.6  # the share of wrong probes that a guess must explain
 
@@ -94,7 +95,8 @@ def fails(evidence: Evidence, known: Exercise) -> list[str]:
         return []
     if isinstance(obtained, Raised):
         obtained = replace(obtained, line="")
-    return [difference(evidence.expected, obtained, known.whole_numbers)]
+    text = difference(evidence.expected, obtained, known.whole_numbers)
+    return [] if text == EVERYTHING else [text]
 
 
 def where(repair: Repair) -> list[str]:

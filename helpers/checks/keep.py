@@ -22,6 +22,7 @@ from helpers.checks.sandbox import observe_apart
 from helpers.checks.source import Obstacle, Piece, import_lines, names_used, piece_of
 from helpers.exercises import exercises
 from helpers.exercises.exercise import Exercise
+from helpers.stages import TITLES
 
 FILE = "my_transformer.py"
 REPAIR = "repair that line, or set the file aside: `make fresh`, or give it another name"
@@ -33,23 +34,6 @@ In a notebook, `from helpers import mine` runs on it; `make fresh` starts again.
 """'''
 FUTURE = "from __future__ import annotations"
 HEADING = re.compile(r"^# -{10,} (\d\d)(?: · .*)?$")
-TITLES = {
-    "00": "Predict the next word",
-    "01": "One-hot vectors",
-    "02": "Queries, keys, values",
-    "03": "Attention scores",
-    "04": "Scaling",
-    "05": "Softmax",
-    "06": "Masking",
-    "07": "Dropout",
-    "08": "Multi-head",
-    "09": "Positional encoding",
-    "10": "Add and norm",
-    "11": "Feed-forward",
-    "12": "Decoder prediction",
-    "13": "Train a translator",
-    "14": "Real weights",
-}
 
 
 def path_of() -> Path | None:

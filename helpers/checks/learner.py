@@ -9,13 +9,14 @@ from helpers.checks import page, place
 from helpers.checks.compare import Raised, in_plain_words, type_name
 from helpers.checks.evidence import Part, Words, parts_of
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
-from helpers.checks.keep import TITLES, keep, kept_names, wants_tensors
+from helpers.checks.keep import keep, kept_names, wants_tensors
 from helpers.checks.page import Shown
 from helpers.checks.place import Memory
 from helpers.checks.sandbox import as_written, on_tensors, plain
 from helpers.checks.whys import Repair
 from helpers.exercises import ASKED, exercises, nearest
 from helpers.exercises.exercise import Exercise
+from helpers.stages import TITLES
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
 STEPS = ("a nudge", "the idea", "the line")

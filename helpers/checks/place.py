@@ -139,7 +139,7 @@ def notebook() -> str:
     found = [match[1] for source in cells_run() if (match := MAP.search(source))]
     if not found:
         return ""
-    from helpers.figures import STAGES
+    from helpers.stages import STAGES
 
     return STAGES.get(found[0], "")
 

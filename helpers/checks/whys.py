@@ -58,6 +58,7 @@ class Change:
     old: str  # the smallest part that differs, before and after
     new: str
     place: str
+    unused: str = ""  # an argument that the answer never reads, and the changed one does
     also: "Change | None" = None
 
     def fields(self) -> dict:
@@ -95,11 +96,18 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     made = "\n".join(t for _, t in after[k:m])
     if (j - i, m - k) != (1, 1):
         return Change(kind, node.lineno, was, made, was, made, KINDS.get(kind, whole(was, made)))
+    unused = min(argument_reads(new) - argument_reads(old), default="")
     a, b, above = smallest(before[i][0], after[k][0])
     line = getattr(a, "lineno", node.lineno)
     if (spliced := splice(a, b, source, new)) is not None:
         was, made = own[line - 1].strip(), spliced[line - 1].strip()
-    return Change(kind, line, was, made, code(a), code(b), role(kind, a, b, above))
+    return Change(kind, line, was, made, code(a), code(b), role(kind, a, b, above), unused)
+
+
+def argument_reads(function: ast.FunctionDef) -> set[str]:
+    """The parameters that are read."""
+    names = {arg.arg for arg in function.args.args}
+    return {n.id for s in function.body for n in ast.walk(s) if isinstance(n, ast.Name)} & names
 
 
 def whole(was: str, made: str) -> str:
@@ -272,7 +280,9 @@ def nature(change: Change) -> str:
         return "it counts one too many or one too few"
     if change.kind in ("constant", "number", "range") and _one_off(change):
         return "it is off by one"
-    return ""
+    if change.kind == "part" and (twice := {w for w in went if f"{w}(" in change.new}):
+        return f"`{min(twice)}` is applied twice"
+    return f"`{change.unused}` is never used" if change.unused else ""
 
 
 def _one_off(change: Change) -> bool:

@@ -59,9 +59,11 @@ AGAIN = 0.5  # seconds until a cell that swallowed its interruption is interrupt
 WARM = (
     "numpy torch torch.nn.functional matplotlib.pyplot IPython helpers.mine helpers.widgets "
     "helpers.text helpers.attention helpers.blocks helpers.decoding helpers.figures helpers.layers "
-    "helpers.training helpers.training.ablations helpers.pretrained helpers.checks"
+    "helpers.models helpers.training helpers.training.ablations helpers.pretrained helpers.checks"
 ).split()
-TORCH = re.compile(r"\btorch\b|helpers\.(layers|training|pretrained)|from helpers import")
+TORCH = re.compile(
+    r"\btorch\b|helpers\.(cache|layers|models|training|pretrained)|from helpers import"
+)
 DEFINITION = re.compile(r"^(?:def\s+(\w+)|(\w+)\s*=\s*lambda)\b", re.MULTILINE)
 SIMPLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 

@@ -647,7 +647,7 @@ bag.answer("""
         return F.one_hot(torch.as_tensor(ids), vocab_size).sum(dim=-2)
 """)
 bag.why(
-    "axis=-2 | dim=-2 | rows.sum(axis=-2) | where[:-1] | -1",
+    "axis=-2 | dim=-2 | keepdims=True | rows.sum(axis=-2) | where[:-1] | -1",
     "Add over the tokens, the last axis but one: sentences stay apart, words keep their places.",
 )
 bag.why(

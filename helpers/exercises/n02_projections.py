@@ -83,6 +83,11 @@ project_qkv.answer("""
         return torch.split(QKV, [W_q.shape[1], W_k.shape[1], W_v.shape[1]], dim=-1)
 """)
 project_qkv.why(
+    "X @ W | W_q @ X, W_k @ X, W_v @ X | X @ W_q, X @ W_k, X @ W_v"
+    ' | np.einsum("...td,dk->...tk", X, W)',
+    "Words are rows, so weights multiply from the right; a projection is that product alone.",
+)
+project_qkv.why(
     "X @ W_q | W_q",
     "A query is what a word asks: the word's vector times W_q from the right, nothing more.",
 )
@@ -97,10 +102,6 @@ project_qkv.why(
 project_qkv.why(
     "(Q, K, V) | return Q, K, V | (W_q, W_k, W_v) | Q, K, V",
     "The three roles go in this order: queries, keys, values, each with a row for every word.",
-)
-project_qkv.why(
-    'X @ W | X | np.einsum("...td,dk->...tk", X, W) | "...td,dk->...tk"',
-    "Words are rows, so weights multiply from the right; a projection is that product alone.",
 )
 project_qkv.why(
     "np.concatenate([W_q, W_k, W_v], axis=1) | np.hstack([W_q, W_k, W_v]) | [W_q, W_k, W_v]"

@@ -431,7 +431,7 @@ at_places.probe(
 )
 at_places.probe("one position", np.array([37]), 8)
 at_places.probe("far on in a long text", np.array([[150, 6000], [8, 20_000]]), 2)
-at_places.probe("as many positions as features", np.array([3, 0, 120, 7]), 4)
+at_places.probe("as many positions as features", np.array([3, 0, 12, 7]), 4)
 at_places.answer("""
     def positions_at(positions, D):
         angle = positions[..., None] / 10000 ** (np.arange(0, D, 2) / D)  # (…, T, D/2)

@@ -92,9 +92,9 @@ layer_norm.answer("""
 """)
 layer_norm.answer("""
     def layer_norm(x, gamma, beta, eps=1e-5):
-        mean = np.mean(x, axis=-1, keepdims=True)
-        std = np.sqrt(np.mean((x - mean) ** 2, axis=-1, keepdims=True) + eps)
-        return (x - mean) / std * gamma + beta
+        centred = x - x.mean(axis=-1, keepdims=True)
+        std = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
+        return centred / std * gamma + beta
 """)
 layer_norm.answer("""
     def layer_norm(x, gamma, beta, eps=1e-5):
@@ -117,18 +117,18 @@ layer_norm.answer("""
 def why_norm(exercise: Exercise) -> None:
     """What the parts of a LayerNorm are for."""
     exercise.why(
+        "x - mean | row - row.mean() | x - x.mean",
+        "Subtracting its mean centres each word on 0, before anything is divided.",
+    )
+    exercise.why(
         "axis=-1 | dim=-1 | keepdims=True | keepdim=True | -1",
         "Each word is normalised alone, over its features, the last axis, kept so that mean and "
         "spread line up with their word.",
     )
     exercise.why(
-        "x - mean | row - row.mean() | x - x.mean",
-        "Subtracting its mean centres each word on 0, before anything is divided.",
-    )
-    exercise.why(
         "np.sqrt(variance + eps) | (x - mean) ** 2 | torch.sqrt | ** 0.5 | ** 2 | "
         "x.var(axis=-1, keepdims=True) | "
-        "np.sqrt(np.mean((x - mean) ** 2, axis=-1, keepdims=True) + eps)",
+        "np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)",
         "The variance averages squared distances from the mean; dividing by its root gives each "
         "word deviation 1.",
     )

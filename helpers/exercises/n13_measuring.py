@@ -128,17 +128,16 @@ evaluation.why(
     "Measuring learns nothing: without gradients no graph is kept, and none is left behind.",
 )
 evaluation.why(
-    "mean.item() * y.numel() | m * n | total += mean.item() * y.numel()",
+    "mean.item() * y.numel() | m * n",
     "A batch counts as often as it has tokens: its mean times their number is its sum.",
 )
 evaluation.why(
-    'y.numel() | count | sum(sizes) | total / count | count += y.numel() | reduction="sum"',
+    'y.numel() | sum(sizes) | total / count | reduction="sum"',
     "The mean per token divides by the number of all tokens, not of batches or sentences, whose "
     "sizes differ.",
 )
 evaluation.why(
-    "total += mean.item() * y.numel() | total += nn.functional.cross_entropy(logits, y, "
-    'reduction="sum").item() | +=',
+    "total += mean.item() * y.numel() | count += y.numel() | total +=",
     "Add up over all batches; otherwise the last batch alone is left.",
 )
 evaluation.why(

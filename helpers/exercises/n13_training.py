@@ -146,7 +146,7 @@ training.why(
     "momentum is lost.",
 )
 training.why(
-    "p.sub_(lr * v) | p -= lr * v[i] | optimizer.step() | lr * v | lr=lr",
+    "p.sub_(lr * v) | p -= lr * v[i] | optimizer.step() | lr * v | -lr | lr=lr",
     "A step for each batch: lr times the velocity, subtracted in place, downhill, from the model's "
     "own parameters.",
 )
@@ -345,21 +345,6 @@ def loop(
     return losses
 
 
-def by_hand(model: nn.Module, batches: list, lr: float, update: Callable) -> list[float]:
-    """Train with a step by hand: update(p, v, lr) changes a parameter and its velocity in place."""
-    import torch
-
-    velocities = [torch.zeros_like(p) for p in model.parameters()]
-
-    def learn(loss, optimizer):
-        loss.backward()
-        with torch.no_grad():
-            for p, v in zip(model.parameters(), velocities, strict=True):
-                update(p, v, lr)
-
-    return loop(model, batches, lr, learn=learn)
-
-
 @training.mistake
 def the_momentum_is_lost(model, batches, lr):
     """The momentum is missing or lost: it is left out, or a new optimizer (or velocity) is made for
@@ -469,6 +454,13 @@ def losses_after_the_step(model, batches, lr):
 
 
 @training.mistake
+def list_of_the_last_loss(model, batches, lr):
+    """The list holds the last loss alone: it is made anew for each batch, or filled after the loop.
+    Note the loss of every batch, inside the loop."""
+    return loop(model, batches, lr)[-1:]
+
+
+@training.mistake
 def mean_of_the_losses(model, batches, lr):
     """It returns the mean of the losses, one number. Return the list of all, one loss per batch:
     it shows how they fall."""
@@ -530,17 +522,6 @@ def one_velocity_for_all(model, batches, lr):
                 p.sub_(lr * shared[0])
 
     return loop(model, batches, lr, learn=learn)
-
-
-@training.mistake
-def moving_average(model, batches, lr):
-    """The velocity is a moving average, a tenth of the gradient and nine of the old: the steps are
-    ten times too small at first. Add the whole gradient to 0.9 of the velocity."""
-
-    def update(p, v, lr):
-        p.sub_(lr * v.mul_(0.9).add_(0.1 * p.grad))
-
-    return by_hand(model, batches, lr, update)
 
 
 @training.mistake

@@ -89,11 +89,12 @@ pooling.why(
     "would be nan.",
 )
 pooling.why(
-    "(hidden * is_real[..., None]).sum(axis=1) | real.mean(axis=0)",
+    "sum(axis=1) | sum(dim=1) | real.mean(axis=0)",
     "Tokens lie along axis 1: sum over them, and keep the sentences and the features apart.",
 )
 pooling.why(
-    "np.maximum(count, 1)[:, None] | count[:, None] | keepdims=True | keepdim=True",
+    "np.maximum(count, 1)[:, None] | count[:, None] | sum(axis=1, keepdims=True) | "
+    "sum(dim=1, keepdim=True)",
     "One count for each sentence: with an axis of length 1 it divides all features of its own row.",
 )
 PENCIL = np.array([[[1.0, 2.0], [3.0, 6.0], [8.0, 1.0]]])

@@ -1,4 +1,4 @@
-"""Notebook 13: pairs to learn from, one mask for both reasons, a softer loss."""
+"""Notebook 13: what batches are made of, pairs and masks, and a softer loss."""
 
 import numpy as np
 
@@ -216,7 +216,8 @@ mask.answer("""
 """)
 mask.why(
     "place <= place[:, None] | np.tril(np.ones((T, T), dtype=bool)) | k <= q | k=0 | k=-1 | "
-    "place[None, :] > place[:, None] | place[None, :] <= place[:, None] | causal_mask(T)",
+    "place[None, :] > place[:, None] | place[None, :] <= place[:, None] | causal_mask(T) | "
+    "[:, None] >= [None, :] | [None, :] <= [:, None]",
     "A query sees itself and the keys before it: key ≤ query, the diagonal included.",
 )
 mask.why(
@@ -230,7 +231,7 @@ mask.why(
     "for all queries.",
 )
 mask.why(
-    "is_past & is_real[:, None, None, :] | causal & real | "
+    "is_past & is_real[:, None, None, :] | causal & real | [:, None, None, :] & causal | "
     "causal[None, None] & real[:, None, None, :] | k <= q and ids[b, k] != pad_id",
     "Both must allow a key, and not just either: it is not later, and it is a real word.",
 )
@@ -475,9 +476,9 @@ smoothed.probe(
 smoothed.probe("everything smoothed", numbers(2, 3, 5), np.array([[1, 0, 4], [2, 2, 0]]), 3, 1.0)
 smoothed.probe("padding is word 0", numbers(3, 4, 6), tokens(6, 3, 4), 0, 0.2)
 smoothed.probe(
-    "logits of ±1,000",
-    np.array([[[1000.0, 999.0, -1000.0], [-1000.0, -999.0, -1001.0]]]),
-    np.array([[1, 0]]),
+    "logits of ±2,000",
+    np.array([[[2000.0, 1999.0, -2000.0]], [[-2000.0, -1999.0, -2001.0]]]),
+    np.array([[1], [0]]),
     2,
     0.1,
 )
