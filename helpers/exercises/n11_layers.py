@@ -62,15 +62,19 @@ feed_forward.answer("""
         return np.einsum("...f,fd->...d", h, W2) + b2
 """)
 feed_forward.answer("""
-    import torch
+    import torch.nn.functional as F
 
     def feed_forward(x, W1, b1, W2, b2):
-        hidden = torch.relu(x @ W1 + b1)
-        return hidden @ W2 + b2
+        return F.linear(F.relu(F.linear(x, W1.T, b1)), W2.T, b2)
 """)
 
 feed_forward.why(
-    "np.maximum | torch.relu | h.clip(min=0) | np.where(unit > 0, unit, 0) | clip(0) | "
+    "W1.T | W2.T",
+    "W1 is (d, d_ff), W2 (d_ff, d), and x multiplies from the left; only F.linear and nn.Linear "
+    "want them transposed.",
+)
+feed_forward.why(
+    "np.maximum | torch.relu | F.relu | h.clip(min=0) | np.where(unit > 0, unit, 0) | clip(0) | "
     "np.maximum(0, hidden)",
     "ReLU, not GELU or a sigmoid: negative hidden values become 0, others stay; without this "
     "non-linearity two linear layers are one.",
@@ -95,12 +99,8 @@ feed_forward.why(
     "The output is a sum over all neurons: each adds its value to what the others wrote.",
 )
 feed_forward.why(
-    "x @ W1 | W1.T | W1[:, i] | key",
-    "Neuron i has its key in column i of W1 (d, d_ff), which x multiplies from the left.",
-)
-feed_forward.why(
-    "hidden @ W2 | W2[i] | value",
-    "What neuron i writes is row i of W2 (d_ff, d), as strongly as it is awake.",
+    "W1[:, i] | key | W2[i] | value",
+    "Neuron i has its key in column i of W1 and writes row i of W2, as strongly as it is awake.",
 )
 
 
@@ -119,6 +119,7 @@ feed_forward.probe("two words", np.array([[2.0, 1.0], [-1.0, 3.0]]), **small)
 feed_forward.probe("neurons that wake strongly", np.array([[2e3, -9e2], [-10.0, 80.0]]), **small)
 feed_forward.probe("neurons that all sleep", np.array([[-9.0, 0.0]]), W1, b1 - 30, W2, b2)
 feed_forward.probe("neurons that are half awake", np.array([[0.1, 0.0]]), W1, b1 / 9, W2, b2)
+feed_forward.probe("neurons that barely wake", np.array([[1e-3, 2e-3]]), W1, 0 * b1, W2, b2)
 feed_forward.probe("a batch of two sentences", numbers(2, 3, 4), **network(4, 7))
 feed_forward.probe("fewer neurons than features", numbers(2, 3, 6), **network(6, 2))
 feed_forward.probe("as many neurons as features", numbers(3, 5), **network(5, 5))
@@ -232,7 +233,7 @@ encoder_layer.answer("""
         gamma1, beta1 = p["norm1"]
         gamma2, beta2 = p["norm2"]
         out = multi_head_attention(
-            x, a["W_q"], a["W_k"], a["W_v"], a["W_o"], a["num_heads"], mask=mask
+            x, a["W_q"], a["W_k"], a["W_v"], a["W_o"], a["num_heads"], mask
         )
         h = layer_norm(x + out, gamma1, beta1)
         out = np.maximum(0, h @ f["W1"] + f["b1"]) @ f["W2"] + f["b2"]
@@ -260,6 +261,11 @@ encoder_layer.why(
     "joined heads at the end.",
 )
 encoder_layer.why(
+    'norm2 | layer_norm(h + concluded, *p["norm2"])',
+    "Each Add & Norm has a gain and a bias of its own: norm1 after attention, norm2 after the "
+    "feed-forward network.",
+)
+encoder_layer.why(
     "mask=mask | mask",
     "The mask goes to attention as it is: True means allowed (the opposite of "
     "nn.MultiheadAttention), and None that all words may be seen.",
@@ -275,12 +281,7 @@ encoder_layer.why(
     "word itself is kept.",
 )
 encoder_layer.why(
-    'p["norm2"] | layer_norm(h + concluded, *p["norm2"])',
-    "The second Add & Norm, after the feed-forward network, has a gain and a bias of its own: "
-    "norm2, not norm1.",
-)
-encoder_layer.why(
-    'p["norm1"] | layer_norm(x + attended, *p["norm1"])',
+    'norm1 | layer_norm(x + attended, *p["norm1"])',
     "Post-norm: each sum is normalised after the addition, the first one, after attention, with "
     "norm1.",
 )

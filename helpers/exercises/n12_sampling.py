@@ -349,6 +349,15 @@ def top_p_as_threshold_but_the_first(logits, temperature=1.0, top_k=None, top_p=
 
 
 @next_token_probs.mistake
+def overflows_in_exp(logits, temperature=1.0, top_k=None, top_p=None):
+    """exp overflows for large logits, and infinity / infinity is nan. Subtract the largest logit
+    first, as the stable softmax does: it changes no probability."""
+    unstable = rescaled(np.exp(np.asarray(logits) / temperature))
+    stable = np.isfinite(unstable).all()
+    return chosen(logits, temperature, top_k, top_p) if stable else unstable
+
+
+@next_token_probs.mistake
 def cut_logits_to_zero(logits, temperature=1.0, top_k=None, top_p=None):
     """Top-k sets the cut logits to 0. A logit of 0 is not a probability of 0, for exp(0) = 1: only
     minus infinity, -inf, gives that."""

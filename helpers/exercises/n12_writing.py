@@ -341,11 +341,14 @@ cross_entropy.answer("""
 
     def cross_entropy(logits, targets, pad_id):
         V = logits.shape[-1]
-        return F.cross_entropy(
-            logits.reshape(-1, V), targets.reshape(-1), ignore_index=pad_id, reduction="mean"
-        ).item()
+        loss = F.cross_entropy(logits.reshape(-1, V), targets.reshape(-1), ignore_index=pad_id)
+        return loss.item()
 """)
 
+cross_entropy.why(
+    "logits[:, :-1] | targets[:, 1:]",
+    "Logits and targets belong together place by place: the shift was made before, by shift_right.",
+)
 cross_entropy.why(
     "targets != pad_id | ignore_index=pad_id | pad_id | real",
     "Padding, whatever its id, is no word to predict: positions whose target is pad_id count "
@@ -466,6 +469,15 @@ def averages_by_sentence(logits, targets, pad_id):
     real = targets != pad_id
     losses = token_losses(logits, targets) * real
     return float((losses.sum(axis=1) / real.sum(axis=1)).mean())
+
+
+@cross_entropy.mistake
+def shifts_again(logits, targets, pad_id):
+    """Logits and targets are shifted by one against each other. They belong together place by
+    place: the shift was made before, by shift_right, when the decoder's input was built."""
+    if targets.shape[1] > 1:
+        logits, targets = logits[:, :-1], targets[:, 1:]
+    return decoding.cross_entropy(logits, targets, pad_id)
 
 
 @cross_entropy.mistake
