@@ -269,7 +269,7 @@ def solution(name: str | Callable | None = None) -> None:
         page.display(listing(name, "solution"))
         return
     source, title = source_of(known), f"`{known.name}`, one way:"
-    text = "\n".join([source, "", *reasons(known)]).strip("\n")
+    text = "\n".join([source, "", *(f"# {why}" for why in reasons(known))]).strip("\n")
     markup = page.paragraph(title) + page.code(source) + reasons_html(known)
     page.display(Shown(markup, text.replace("`", "")))
 
