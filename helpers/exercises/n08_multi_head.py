@@ -240,7 +240,7 @@ multi_head_attention.why(
     "A mask for each sentence needs an axis of length 1 for the heads, right after the batch.",
 )
 multi_head_attention.why(
-    "axis=-1 | dim=-1 | torch.softmax(scores, dim=-1)",
+    "axis=-1 | dim=-1 | torch.softmax(scores, dim=-1) | axis=3",
     "The last axis: each query shares out its weight over the keys, and heads lie side by side "
     "along the features.",
 )
