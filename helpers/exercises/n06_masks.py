@@ -309,7 +309,7 @@ windows.why(
     "Rows are queries i and columns keys j: the distance is counted back from the query.",
 )
 windows.why(
-    "dtype=bool | range(T)",
+    "dtype=bool | (T, T)",
     "A mask says yes or no, True or False, for each pair: T rows of queries and T columns of keys.",
 )
 windows.probe("four words, two keys each", 4, 2)
