@@ -211,6 +211,7 @@ class Surgeon:
             return [c for c in lent if c is not value and not isinstance(c, str)]
         near = [0, 1, -1, value + 1, value - 1, -value, 2, -2, 3]
         near += [c for c in lent if isinstance(c, int | float) and not isinstance(c, bool)]
+        near += [-c for c in lent if isinstance(c, float)]
         near += [0.0, 1.0, -0.5, 0.5] if isinstance(value, float) else []
         return [c for c in dict.fromkeys(near) if c != value]
 
@@ -544,7 +545,7 @@ class Surgeon:
         """Two names, numbers or attributes that stand where the other should."""
         leaves = [p for p in self.values if isinstance(p.node, LEAVES) and p.name != "func"]
         for a, b in combinations(leaves, 2):
-            same_kind = type(a.node) is type(b.node)
+            same_kind = type(a.node) is type(b.node) and not _is_truth(a) | _is_truth(b)
             if same_kind and text(a.node) != text(b.node):
                 yield Edit("exchange", [(a, b.node), (b, a.node)])
 
@@ -578,6 +579,10 @@ def in_turn(iterators: list[Iterator]) -> Iterator:
 
 def _with(node: ast.Call, new: ast.keyword) -> ast.Call:
     return ast.Call(node.func, node.args, [*node.keywords, new])
+
+
+def _is_truth(place: Place) -> bool:
+    return isinstance(getattr(place.node, "value", None), bool)
 
 
 def _stored(tree: ast.stmt) -> ast.stmt:

@@ -77,10 +77,11 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
 
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
     """Where no known mistake is sure: the change that repairs it, else what it depends on."""
-    obtained = verdict.evidence and verdict.evidence.obtained
-    sure = verdict.mistake and not isinstance(obtained, Raised)
-    if not verdict.evidence or sure or isinstance(obtained, TimedOut):
+    if not verdict.evidence or isinstance(verdict.evidence.obtained, TimedOut):
         return verdict
+    results = [seen[i].value for i in wrong_of(known, seen)]
+    if verdict.mistake and not all(isinstance(value, Raised) for value in results):
+        return verdict  # where everything raises, a known mistake is but a guess
     repair = repair_of(function, known, verdict.backend, expected_of(known.name))
     if repair is None:
         return verdict if verdict.mistake else with_influence(verdict, seen, function, known)

@@ -1,6 +1,7 @@
 """What a learner calls: `check`, `hint`, `solution` and `progress`."""
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -205,8 +206,13 @@ def source_of(known: Exercise) -> str:
 def reasons(known: Exercise) -> list[str]:
     """What the parts of the solution are for, each with its code."""
     shown = source_of(known)
-    pairs = ((next((c for c in why.code if c in shown), ""), why.text) for why in known.whys)
+    pairs = ((next((c for c in why.code if holds(shown, c)), ""), why.text) for why in known.whys)
     return [f"`{code}`: {text}" for code, text in pairs if code]
+
+
+def holds(source: str, code: str) -> bool:
+    """Whether a piece of code stands in a source, as whole words."""
+    return re.search(rf"(?<![\w.]){re.escape(code)}(?!\w)", source) is not None
 
 
 def reasons_html(known: Exercise) -> str:

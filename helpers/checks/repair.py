@@ -42,7 +42,7 @@ SECOND = 0.6  # of these, for a second change where one is not enough
 MORE = 0.3  # seconds to look for a better one after the first
 EACH = 0.05  # seconds a candidate may take on a probe, or three times what the answer takes
 FIRST = 0.2  # seconds that the answer itself may take
-NEAR, DEAR = 0.5, 0.03  # what likeness is worth, and what a changed word costs
+NEAR, DEAR, ODD = 0.5, 0.03, 0.2  # what likeness is worth, what a changed word and odd code cost
 LIKELY = {"sign": 0.05, "copy": 0.05, "name": 0.02, "order": 0.02, "overwritten": 0.03}
 FAR = -1.0  # a change that leads so far away from all right answers is an accident
 SHOWN = 5  # candidates that are verified
@@ -224,7 +224,7 @@ class Search:
         """Look for one change; without any, for a second one after the best that mends a part."""
         self.write, self.node = write, copy.deepcopy(node)
         self.start, self.before = self.likeness(node)
-        self.unused = unused(node)
+        self.unused, self.odd = unused(node), odd(node)
         self.try_answer(node)
         end, self.deadline = self.deadline, self.deadline - SECOND
         self.look(node, None)
@@ -303,7 +303,8 @@ class Search:
         after, own = self.likeness(node)
         changed = words_of((own - self.before) + (self.before - own))
         longer = max(0, words_of(own) - words_of(self.before))
-        return NEAR * (after - self.start) - DEAR * (changed + longer)
+        strange = max(0, odd(node) - self.odd)
+        return NEAR * (after - self.start) - DEAR * (changed + longer) - ODD * strange
 
     def hit(
         self, edit: Edit, old: ast.FunctionDef, node: ast.FunctionDef, first: Change | None
@@ -369,6 +370,22 @@ def leaves_dead_code(function: ast.FunctionDef) -> bool:
                for node in ast.walk(function) for name in ("body", "orelse")
                if isinstance(block := getattr(node, name, None), list)
                for s in block[:-1])  # fmt: skip
+
+
+def odd(function: ast.FunctionDef) -> int:
+    """How often something is written that nobody means: + 0, two minus signs, f(x, x)."""
+    count = 0
+    for node in ast.walk(function):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            sides = [node.right] if isinstance(node.op, ast.Sub) else [node.left, node.right]
+            count += any(isinstance(s, ast.Constant) and s.value == 0 for s in sides)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.UnaryOp):
+            count += 1
+        elif isinstance(node, ast.Call) and len(node.args) > 1:
+            count += len({text(arg) for arg in node.args}) == 1
+        elif isinstance(node, ast.Compare):
+            count += any(text(node.left) == text(other) for other in node.comparators)
+    return count
 
 
 def unused(function: ast.FunctionDef) -> set[str]:

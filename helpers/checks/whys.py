@@ -77,6 +77,8 @@ class Change:
         return Repair(line, self.before, self.after, place, why, also)
 
 
+Above = list[tuple[ast.AST, str]]  # the nodes around one, and in which field it stands
+
 # ---------------------------------------------------------------- what differs
 
 
@@ -101,7 +103,20 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     line = getattr(a, "lineno", node.lineno)
     if (spliced := splice(a, b, source, new)) is not None:
         was, made = own[line - 1].strip(), spliced[line - 1].strip()
-    return Change(kind, line, was, made, code(a), code(b), role(kind, a, b, above), unused)
+    old_part, new_part = (enclosed(x, above) for x in (a, b))
+    return Change(kind, line, was, made, old_part, new_part, role(kind, a, b, above), unused)
+
+
+def enclosed(node: ast.AST, above: Above) -> str:
+    """The code of a node; of a bare number with the argument or the function it goes into."""
+    bare = node.operand if isinstance(node, ast.UnaryOp) else node
+    if not isinstance(bare, ast.Constant | ast.Name) or not above:
+        return code(node)
+    keyword = next((n for n, _ in above[:2] if isinstance(n, ast.keyword)), None)
+    if keyword is not None:
+        return f"{keyword.arg}={code(node)}"
+    call = next((n for n, field in above[:2] if isinstance(n, ast.Call) and field == "args"), None)
+    return f"{code(call.func)}({code(node)})" if call is not None else code(node)
 
 
 def argument_reads(function: ast.FunctionDef) -> set[str]:
@@ -129,9 +144,6 @@ def _headers(node: ast.stmt) -> Iterator[tuple[ast.stmt, str]]:
     yield node, whole.partition("\n")[0] if inner else whole
     for statement in inner:
         yield from _headers(statement)
-
-
-Above = list[tuple[ast.AST, str]]  # the nodes around one, and in which field it stands
 
 
 def smallest(a: ast.AST, b: ast.AST, above: Above = []) -> tuple[ast.AST, ast.AST, Above]:  # noqa: B006
@@ -237,6 +249,7 @@ def short(node: ast.AST) -> str:
 def words(text: str) -> Counter:
     """The words and signs of a piece of code, and neighbours that belong together."""
     found = re.findall(r"[A-Za-z_]\w*|\d+\.?\d*(?:e-?\d+)?|\*\*|//|[-+*/@~<>=!|&%]=?", text)
+    found = [f"{float(w):g}" if w[0].isdigit() else w for w in found]
     pairs = [" ".join(pair) for pair in itertools.pairwise(found)]
     return Counter(found) + Counter(pairs)
 
