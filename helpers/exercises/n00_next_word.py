@@ -461,6 +461,10 @@ came.why(
     "Rows and columns of the table follow the order of vocab: a word's place there is its id.",
 )
 came.why(
+    "np.array | np.array(probs)",
+    "An array of numbers, which the perplexity can take the log of: a list knows no arithmetic.",
+)
+came.why(
     "range(len(words) - 1) | len(words) - 1 | pairwise(sentence.split())",
     "T words have T − 1 neighbours: every word after the first gets a probability.",
 )
