@@ -343,7 +343,7 @@ def sentences(known: Exercise, evidence: Evidence, seen: list[Observation]) -> l
         changed = []
     else:
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
-        told = [f"For {evidence.label}: {text}"]
+        told = [f"{evidence.label[0].upper()}{evidence.label[1:]}: {text}"]
     told += [f"It also changes its argument {name} in place." for name in changed[:1]]
     if guess := _guess(known, seen, wrong):
         told.append(f"Perhaps this is part of it: {guess.message}")

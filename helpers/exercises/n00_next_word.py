@@ -165,7 +165,7 @@ bigram_probs.probe(
     "a word within and at end", ["we play", "play we rest", "rest"], ["rest", "we", "play"]
 )
 bigram_probs.probe("a word in no sentence", ["a b", "b a b"], ["c", "a", "b"])
-bigram_probs.probe("a dictionary, capitals too", ["x Y z", "x z"], {"z": 2, "x": 0, "Y": 1})
+bigram_probs.probe("a dictionary of word → id", ["x y z", "x z"], {"z": 2, "x": 0, "y": 1})
 bigram_probs.probe("twenty sentences", twenty.then(written_with(letters[:6])), letters)
 bigram_probs.probe(
     "twenty sentences, smoothed", twenty.then(written_with(letters[:7])), letters, smoothing=2
