@@ -498,6 +498,15 @@ def cross_reads_the_decoder(y, memory, p):
 
 
 @decoder_layer.mistake
+def without_second_residual(y, memory, p):
+    """The residual connection around the cross-attention is missing: what it read replaces the
+    words. Add what entered it, the result of the first Add & Norm, before norm2."""
+    y = layer_of(y, memory, p, (self_read,), (1,))
+    y = layer_norm(cross_read(y, memory, p), *p["norm2"])
+    return layer_of(y, memory, p, (transform,), (3,))
+
+
+@decoder_layer.mistake
 def pre_norm_order(y, memory, p):
     """It normalises before each step, which is pre-norm. The paper's layer is post-norm: add the
     step's result to its input first, then normalise the sum."""
@@ -562,15 +571,3 @@ def all_residuals_from_the_input(y, memory, p):
     a = add_and_norm(y, self_read(y, memory, p), *p["norm1"])
     c = add_and_norm(y, cross_read(a, memory, p), *p["norm2"])
     return add_and_norm(y, transform(c, memory, p), *p["norm3"])
-
-
-@decoder_layer.mistake
-def keeps_the_first_row(y, memory, p):
-    """Of the attention over the words up to a place the first row is kept, which belongs to the
-    first word. Each place needs the last row, that of its own word, the newest."""
-
-    def first_row(y, memory, p):
-        rows = [multi_head_attention(y[:, : t + 1], **p["self"])[:, :1] for t in range(y.shape[1])]
-        return np.concatenate(rows, axis=1)
-
-    return layer_of(y, memory, p, (first_row, cross_read, transform))

@@ -355,8 +355,7 @@ cross_entropy.why(
     "neither in the sum nor in the number.",
 )
 cross_entropy.why(
-    'real.sum() | count | (nll * real).sum() / real.sum() | total / count | reduction="mean" | '
-    "mean",
+    "real.sum() | count | (nll * real).sum() / real.sum() | total / count | reduction | mean",
     "The loss is one number, a mean: the sum divided by the number of real tokens in the batch, "
     "padding not counted.",
 )
