@@ -217,8 +217,9 @@ class Surgeon:
 
     def leaves(self) -> Iterator[Edit]:
         """Another variable, or another attribute of the same thing."""
-        attributes = {n.attr for f in (self.function, *self.donors.functions)
-                      for n in ast.walk(f) if isinstance(n, ast.Attribute)}  # fmt: skip
+        read = [p for f in (self.function, *self.donors.functions) for p in places(f)
+                if isinstance(p.node, ast.Attribute) and p.name != "func"]  # fmt: skip
+        attributes = {p.node.attr for p in read}
         for place in self.values:
             node = place.node
             if isinstance(node, ast.Name) and node.id in self.names:
@@ -227,9 +228,12 @@ class Surgeon:
                     yield from self.put("name", place, ast.Name(name, ast.Load()))
                     if len(same := self.alike(place)) > 1:
                         yield Edit("name", [(p, ast.Name(name, ast.Load())) for p in same])
-            elif isinstance(node, ast.Attribute) and place.name != "func":
+            elif isinstance(node, ast.Attribute) and not self._is_compared(place):
                 for name in sorted(attributes - {node.attr}):
                     yield from self.put("name", place, ast.Attribute(node.value, name, ast.Load()))
+
+    def _is_compared(self, place: Place) -> bool:
+        return place.name == "func" or isinstance(place.parent, ast.Compare)
 
     # ------------------------------------------------------------ arguments and order
 

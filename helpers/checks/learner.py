@@ -170,7 +170,7 @@ def untold(evidence: Evidence, message: str) -> Evidence:
 def is_told(part: Part, message: str) -> bool:
     """Whether the message says it already."""
     text = part.text.partition(": ")[2] if isinstance(part, Words) else ""
-    opening = f"For {text.rstrip('.')}:"
+    opening = f"{text[:1].upper()}{text[1:].rstrip('.')}:"
     failed = f"This must hold and does not: {text}."
     return bool(text) and (message.startswith(opening) or failed in message)
 
