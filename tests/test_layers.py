@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 from collections.abc import Callable
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -49,12 +50,7 @@ def scramble(module: nn.Module, seed: int = 0) -> nn.Module:
     return module
 
 
-def values(parameter: Tensor) -> Tensor:
-    return parameter.data
-
-
-def gradient(parameter: Tensor) -> Tensor:
-    return parameter.grad
+values, gradient = attrgetter("data"), attrgetter("grad")
 
 
 def prefixed(prefix: str, names: Mapping) -> Mapping:

@@ -5,12 +5,12 @@ The pages of `make site` are held to the same in `test_site.py` and in the brows
 
 import json
 import re
+from html.parser import HTMLParser
 from pathlib import Path
 
 import mistune
 import nbformat
 import pytest
-from markup import Markup
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [*sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")), ROOT / "README.md"]
@@ -21,28 +21,31 @@ ASKS = re.compile(
 )
 
 
-def loads(html: str) -> list[str]:
+class Loads(HTMLParser):
     """The addresses elsewhere that a piece of HTML loads as soon as it is shown."""
-    found = ASKS.findall(html)
-    for tag, attributes in Markup(html).tags:
+
+    def __init__(self, markup: str):
+        super().__init__()
+        self.found = ASKS.findall(markup)
+        self.feed(markup)
+
+    def handle_starttag(self, tag, attributes):
         loading = LOADING + (("href",) if tag in ("link", "image", "use") else ())
-        found += [v for k, v in attributes.items() if k in loading and "//" in (v or "")[:8]]
-    return found
+        self.found += [v for name, v in attributes if name in loading and "//" in (v or "")[:8]]
 
 
 def loaded(markdown: str) -> list[str]:
     """What a piece of Markdown loads, shown as JupyterLab and GitHub show it."""
-    return loads(mistune.html(markdown))
+    return Loads(mistune.html(markdown)).found
 
 
 def loaded_by_outputs(cell) -> list[str]:
     """What the saved outputs of a cell load."""
     shown = [output.get("data", {}) for output in cell.get("outputs", [])]
-    kinds = "text/html", "image/svg+xml"
-    texts = [text for data in shown for kind in kinds if (text := data.get(kind))]
-    texts += [mistune.html(text) for data in shown if (text := data.get("text/markdown"))]
+    texts = [text for data in shown for kind in ("text/html", "image/svg+xml", "text/markdown")
+             if (text := data.get(kind))]  # fmt: skip
     scripts = [data for data in shown if "application/javascript" in data]
-    return [*scripts, *(found for text in texts for found in loads(text))]
+    return [*scripts, *(found for text in texts for found in Loads(mistune.html(text)).found)]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
