@@ -33,8 +33,10 @@ def names_before_your_turn(notebook: str) -> set[str]:
     found = set(dir(builtins))
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
         source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and not source.startswith("%"):
-            found |= bound(ast.parse(source))
+        if cell["cell_type"] == "code":
+            found |= bound(
+                ast.parse(re.sub(r"^(\s*)[%!].*", r"\1pass", source, flags=re.MULTILINE))
+            )
         if "helpers.checks import" in source:
             return found
     return found

@@ -19,9 +19,9 @@ from helpers.exercises.exercise import Exercise, Probe
 Path = tuple[str, ...]  # ("x",), or ("p", "attn", "W_q") inside a dictionary
 
 CHANCE = (
-    "Two calls with the same arguments give different results: something random is in it (numbers "
-    "drawn, dropout, new weights of nn.Linear or nn.Embedding), or something is kept from call to "
-    "call. Use only what is passed in."
+    "Two calls with the same arguments give different results: something random is in it "
+    "(dropout, numbers drawn, new weights), or something is kept from call to call. "
+    "Use only what is passed in."
 )
 
 

@@ -151,7 +151,8 @@ def with_influence(
         for backend in backends_for(function, known):
             if found := influence.findings(function, known, probe, backend):
                 first, *rest = sentences(known, verdict.evidence, seen)
-                return replace(verdict, message=brief([first, *found[:2], *rest]))
+                told = [*found, first] if influence.CHANCE in found else [first, *found[:2], *rest]
+                return replace(verdict, message=brief(told))
     return verdict
 
 
