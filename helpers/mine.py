@@ -15,8 +15,9 @@ from types import ModuleType
 from typing import Any
 
 from helpers.checks import page
-from helpers.checks.keep import TITLES, Obstacle, load, path_of
+from helpers.checks.keep import Obstacle, load, path_of
 from helpers.exercises import exercises
+from helpers.stages import TITLES
 
 ROOMS = ("text", "attention", "blocks", "decoding")  # what a transformer is made of
 

@@ -13,12 +13,12 @@ from cells import SOFTMAX, Notebook
 from lessons import PATHS, code_cells, headings
 
 from helpers import attention
-from helpers.checks import evidence, learner, page
+from helpers.checks import learner, page
 from helpers.checks.compare import Opaque, Raised, TimedOut
 from helpers.checks.judge import Evidence, Verdict, grade
-from helpers.checks.keep import TITLES
 from helpers.exercises import ASKED, exercises
 from helpers.exercises.exercise import About
+from helpers.stages import TITLES
 
 ASKED_NAMES = [name for names in ASKED.values() for name in names]
 VOID = {"br", "img"}
@@ -220,7 +220,7 @@ def test_a_check_that_fails_itself_is_reported_in_words(notebook, monkeypatch):
 def told(expected, obtained, **inputs):
     """The evidence as text; its HTML must be whole."""
     found = Evidence("two rows", inputs, expected, obtained)
-    markup, text = page.shown_parts(evidence.parts_of(found))
+    markup, text = page.shown_parts(page.parts_of(found))
     Reader(markup)
     return text
 
@@ -231,7 +231,7 @@ def told(expected, obtained, **inputs):
      (float("nan"), "nan"), (-np.inf, "-inf"), (12345678.0, "1.235e+07")],
 )  # fmt: skip
 def test_numbers_have_four_decimals(x, text):
-    assert evidence.number(x) == text
+    assert page.number(x) == text
 
 
 def test_inputs_are_written_as_short_as_they_are():
@@ -247,7 +247,7 @@ def test_inputs_are_written_as_short_as_they_are():
 def test_matrices_stand_beside_their_difference():
     a, b = np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([[0.1, 0.9], [0.75, 0.5]])
     found = Evidence("two rows", {}, a, b)
-    (tables,) = [p.tables for p in evidence.parts_of(found) if isinstance(p, evidence.Beside)]
+    (tables,) = [p for p in page.parts_of(found) if isinstance(p, list)]
     assert [table.caption for table in tables] == ["expected", "yours", "difference"]
     assert tables[2].cells == [["0", "0"], ["+0.2500", "0"]]
     assert tables[2].tints == [[0, 0], [1, 0]]
