@@ -11,10 +11,10 @@ import classes
 import pytest
 from classes import SCORES, SOFTMAX, START, STUB, SWAPPED, UNSTABLE, checked, write
 
-from helpers.checks import classroom, homework, proctor, worker
+from helpers.checks import classroom, worker
+from helpers.checks.classroom import Answer, Limits, Report
 from helpers.checks.compare import Raised, TimedOut
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
-from helpers.checks.proctor import Answer, Limits, Report
 from helpers.checks.sandbox import FORGED, Observation, pack
 from helpers.exercises import find
 
@@ -217,9 +217,9 @@ def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path, 
 
 @pytest.mark.long
 def test_without_forks_each_notebook_has_a_process_of_its_own(tmp_path, monkeypatch):
-    code = "from helpers.checks import sandbox, worker\nobserve.can_fork = lambda known: False\n"
+    code = "from helpers.checks import sandbox, worker\nsandbox.can_fork = lambda known: False\n"
     code += "worker.FORKS = False\nworker.main()"
-    monkeypatch.setattr(proctor, "WORKER", [sys.executable, "-c", code])
+    monkeypatch.setattr(classroom, "WORKER", [sys.executable, "-c", code])
     start = "import numpy as np\nfrom helpers.checks import check"
     exits = [start, "import os\nos._exit(3)", *checked(SOFTMAX, SWAPPED)]
     loop = [start, *checked(LOOP)]
@@ -243,7 +243,7 @@ def test_a_class_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return Report({"softmax": Answer(stub=True)}, done=True)
 
-    monkeypatch.setattr(proctor.Proctor, "report", report)
+    monkeypatch.setattr(classroom.Proctor, "report", report)
     monkeypatch.setattr(sys, "argv", ["grade", str(tmp_path), "--workers", "1"])
     assert classroom.main() == 130
     lines = (tmp_path / classroom.PARTIAL).read_text("utf-8").splitlines()
@@ -263,14 +263,6 @@ def test_rows_of_other_helpers_or_limits_are_not_gone_on_with(tmp_path, monkeypa
     assert classroom.Progress(path, Limits(12)).rows == {}
 
 
-def test_the_same_cells_run_once_and_a_worker_stays_with_its_lesson():
-    books = [homework.Notebook([str(i)], "05", ["softmax"], 0) for i in (1, 2, 1, 3)]
-    jobs = classroom.Jobs(books)
-    assert len(list(jobs)) == 3
-    jobs.waiting = {"05": classroom.deque("ab"), "06": classroom.deque("c")}
-    assert [jobs.next(lesson) for lesson in ("", "05", "05", "06")] == ["a", "b", "c", None]
-
-
 # ---------------------------------------------------------------- one thing at a time
 
 
@@ -284,10 +276,10 @@ def test_broken_files_get_a_row(tmp_path, text):
 
 
 def test_a_notebook_is_known_by_its_heading_and_its_exercises(tmp_path, monkeypatch):
-    monkeypatch.setattr(homework, "room_of", {"05": ("softmax",)}.get)
+    monkeypatch.setattr(classroom, "room_of", {"05": ("softmax",)}.get)
     write(tmp_path / "renamed.ipynb", START, markdown="# 05 · Softmax")
-    book = homework.read_notebook(tmp_path / "renamed.ipynb")
-    assert (book.stage, book.names, book.lesson) == ("05", ["softmax"], "")
+    book = classroom.read_notebook(tmp_path / "renamed.ipynb")
+    assert (book.stage, book.names) == ("05", ["softmax"])
     assert classroom.rows_of(book, Report())[0].status == NOT_ATTEMPTED
 
 
@@ -296,7 +288,7 @@ def test_the_lesson_s_own_function_does_not_count(tmp_path):
     book = json.loads((tmp_path / "only.ipynb").read_text("utf-8"))
     book["cells"].insert(3, {"cell_type": "markdown", "source": "## Your turn"})
     (tmp_path / "only.ipynb").write_text(json.dumps(book), "utf-8")
-    read = homework.read_notebook(tmp_path / "only.ipynb")
+    read = classroom.read_notebook(tmp_path / "only.ipynb")
     assert read.begin == 2 and read.defined == []
 
 
@@ -306,18 +298,18 @@ def test_what_a_process_writes_is_not_trusted():
     lines = ['{"seen": "softmax", "run": ["[1, [], []]"]}', '{"seen": "softmax", "run": 3}',
              '{"cell": 7}', "[" * 10**5, '{"answer": []}', "[1]", "", '{"seen": []}']  # fmt: skip
     for line in lines:
-        proctor.take(told, pending, mark + line, job)
+        classroom.take(told, pending, mark + line, job)
     assert not told.answers and not told.remarks
-    proctor.take(told, pending, '{"answer": "softmax", "stub": true, "lacks": []}', job)
+    classroom.take(told, pending, '{"answer": "softmax", "stub": true, "lacks": []}', job)
     assert not told.answers and told.remarks == {FORGED}
-    proctor.take(told, pending, f'x{mark}{{"answer": "softmax", "stub": true, "lacks": []}}', job)
+    classroom.take(told, pending, f'x{mark}{{"answer": "softmax", "stub": true, "lacks": []}}', job)
     assert told.answers["softmax"].stub
 
 
 def test_who_asks_gets_an_answer():
     job = {"cells": ["1"], "exercises": ["softmax"], "mark": ""}
     for line in ('{"seen": "softmax", "run": [3]}', '{"seen": "x", "run": []}', '{"seen": 3}'):
-        assert proctor.note(Report(), {}, line, job) == "more"
+        assert classroom.note(Report(), {}, line, job) == "more"
 
 
 @pytest.mark.parametrize("runs", [[], [[]], [[Observation(1.0)]]])
@@ -333,7 +325,7 @@ def test_only_a_loop_of_its_own_makes_an_answer_late():
         (Raised("NameError", "name 'nn' is not defined"), [], WRONG),
         (Raised("NameError", "name 'nn' is not defined"), ["nn"], NO_ANSWER),
     ]:
-        runs = [[Observation(value)] * probes]
+        runs = [("numpy", [Observation(value)] * probes)]
         assert classroom.verdict("softmax", Answer(runs, lacks=lacks), True, "")[0] == status
     late = Answer(error="CellTimeout: the cell took too long")
     assert classroom.verdict("softmax", late, True, "")[0] == NO_ANSWER
@@ -341,10 +333,10 @@ def test_only_a_loop_of_its_own_makes_an_answer_late():
 
 
 def test_a_slower_machine_gives_more_time():
-    book = homework.Notebook(["1"], "05", ["softmax"], 0)
+    book = classroom.Notebook(["1"], "05", ["softmax"], 0)
     jobs = []
     for pace in (1.0, 10.0):
-        made = proctor.Proctor(Limits())
+        made = classroom.Proctor(Limits())
         made.pace = pace
         jobs.append(made._job(book, set(), made.limits.seconds * pace))
     for name in ("seconds", "cell_seconds", "patience", "stretch"):
@@ -354,7 +346,7 @@ def test_a_slower_machine_gives_more_time():
 
 def test_remarks_come_back_with_an_observation():
     seen = Observation(1.0, ("x",), ("a remark",))
-    assert proctor.unpack(pack(seen)) == seen
+    assert classroom.unpack(pack(seen)) == seen
 
 
 def test_definitions_are_what_calls_nothing():

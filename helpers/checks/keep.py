@@ -207,7 +207,7 @@ def write(path: Path, piece: Piece, known: Exercise) -> None:
     blocks = old or parse(f"{TITLE}\n\n{FUTURE}\n")
     changed = insert(blocks, piece, known)
     if (text := render(blocks)) != before:
-        verify(text, path, blocks, changed | {known.name})
+        verify(load(text, path), path.name, blocks, changed | {known.name})
         replace(path, text)
 
 
@@ -222,14 +222,9 @@ def insert(blocks: list[Block], piece: Piece, known: Exercise) -> set[str]:
     for name, source in piece.definitions.items():
         if _add_definition(blocks, name, source, known):
             changed.add(name)
-    blocks[:] = [b for b in blocks if not _is_course_import(b, mine)]
+    own = [b for b in blocks if b.kind == "import" and len(b.binds) == 1 and b.binds[0] in mine]
+    blocks[:] = [b for b in blocks if b not in own or "from helpers" not in b.text]
     return changed
-
-
-def _is_course_import(block: Block, mine: set[str]) -> bool:
-    """Whether it imports nothing but a function that the file has itself."""
-    single = block.kind == "import" and len(block.binds) == 1 and block.binds[0] in mine
-    return single and "from helpers" in block.text
 
 
 def _add_import(blocks: list[Block], name: str, line: str) -> bool:
@@ -281,7 +276,10 @@ def load(text: str, path: Path) -> ModuleType:
     except (SyntaxError, ValueError) as error:
         raise Obstacle(unreadable(path, error)) from None
     except (Exception, SystemExit) as error:
-        raise Obstacle(f"{path.name}{_line_of(error, path)} stops: {_words(error)}") from None
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        line = f", line {lines[-1]}," if lines else ""
+        raise Obstacle(f"{path.name}{line} stops: {_words(error)}") from None
     return module
 
 
@@ -289,34 +287,25 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _line_of(error: BaseException, path: Path) -> str:
-    """The line of the file in which an exception was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == str(path)]
-    return f", line {lines[-1]}," if lines else ""
-
-
-def verify(text: str, path: Path, blocks: list[Block], changed: set[str]) -> None:
+def verify(module: ModuleType, file: str, blocks: list[Block], changed: set[str]) -> None:
     """Grade the answers that the change may touch, as they stand in the new file."""
-    module = load(text, path)
+    found = functions(blocks)
     for name in _touched(blocks, changed):
         verdict = grade(getattr(module, name), name)
         if verdict.status == RIGHT:
             continue
-        if name in changed:
-            said = f"it is not right: {verdict.message.rstrip('.')}"
-            raise Obstacle(f"in {path.name}, {_where_it_runs(name, blocks)}, {said}")
-        others = ", ".join(f"`{n}`" for n in sorted(changed - set(exercises())))
+        if name in changed:  # say what it meets in the file that it did not meet in the notebook
+            own = _listed(set(names_used(found[name].text)) & set(found) - {name})
+            where = f"where it runs on your {own}" if own else "away from the notebook"
+            said = verdict.message.rstrip(".")
+            raise Obstacle(f"in {file}, {where}, it is not right: {said}")
+        others = _listed(changed - set(exercises()))
         cause = f"; give {others} another name" if others else ""
-        raise Obstacle(f"your `{name}` in {path.name} would not be right any more{cause}")
+        raise Obstacle(f"your `{name}` in {file} would not be right any more{cause}")
 
 
-def _where_it_runs(name: str, blocks: list[Block]) -> str:
-    """Say what an answer meets in the file that it did not meet in the notebook."""
-    found = functions(blocks)
-    used = sorted(set(names_used(found[name].text)) & set(found) - {name})
-    own = ", ".join(f"`{n}`" for n in used)
-    return f"where it runs on your {own}" if own else "away from the notebook"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
 def _touched(blocks: list[Block], changed: set[str]) -> list[str]:
@@ -356,22 +345,20 @@ def locked(folder: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)  # the folder itself: no file is left behind
+    handle, end = os.open(folder, os.O_RDONLY), time.monotonic() + PATIENCE  # no file is left
     try:
-        _wait_for(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        while _is_taken(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+            if time.monotonic() > end:
+                raise Obstacle("another notebook has been writing it for a while")
+            time.sleep(0.02)
         yield
     finally:
         os.close(handle)
 
 
-def _wait_for(lock: Callable[[], None]) -> None:
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return lock()
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise Obstacle("another notebook has been writing it for a while") from None
-            time.sleep(0.02)
-        except OSError:  # a file system without locks
-            return None
+def _is_taken(lock: Callable[[], None]) -> bool:
+    try:
+        lock()
+    except OSError as error:  # any other: a file system without locks
+        return isinstance(error, BlockingIOError)
+    return False

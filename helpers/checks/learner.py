@@ -163,8 +163,8 @@ def offered() -> str:
 
 def already(known: Exercise) -> Shown:
     """The notebook's cell was run again with the reference that it got before."""
-    text = f"`{known.name}` is the course's own now: "
-    text += "run the cell with your function first, then this one."
+    name, first = known.name, "run the cell with your function first, then this one"
+    text = f"`{name}` is the course's own now: {first}."
     return page.said(page.card("not attempted", text, folded(known)), f"{known.name}: {text}")
 
 

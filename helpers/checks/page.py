@@ -125,10 +125,10 @@ def inputs_of(inputs: dict[str, Any]) -> list[Part]:
 
 def contrast(expected: Any, obtained: Any, whole: bool = False) -> list[Part]:
     """What must come out beside what came out: only the part that differs."""
-    if isinstance(obtained, Raised | TimedOut | Opaque) or obtained is None:
+    if failed := failing(obtained):
         stated = isinstance(expected, dict) and any(" " in str(key) for key in expected)
         wanted = [] if stated else outcome("expected", expected)  # findings are no result
-        return [*wanted, f"yours: {failing(obtained)}"]
+        return [*wanted, f"yours: {failed}"]
     if isinstance(expected, dict) and isinstance(obtained, dict):
         return contrast_of_dicts(expected, obtained, whole)
     if isinstance(expected, list) and isinstance(obtained, list):
@@ -139,12 +139,13 @@ def contrast(expected: Any, obtained: Any, whole: bool = False) -> list[Part]:
 
 
 def failing(obtained: Any) -> str:
-    """Say what came instead of a result."""
+    """Say what came instead of a result, "" if one came."""
     if isinstance(obtained, Raised):
         return f"it stopped with `{obtained.kind}`: {in_plain_words(obtained.text)}".rstrip(": ")
-    if isinstance(obtained, TimedOut):
-        return "no answer in time"
-    return "`None`" if obtained is None else f"an object of type `{obtained.kind}`"
+    if isinstance(obtained, Opaque):
+        return f"an object of type `{obtained.kind}`"
+    late = isinstance(obtained, TimedOut)
+    return "no answer in time" if late else "`None`" if obtained is None else ""
 
 
 def outcome(caption: str, value: Any) -> list[Part]:
@@ -255,9 +256,8 @@ def difference_cells(expected: np.ndarray, obtained: np.ndarray, gaps: np.ndarra
 
 def signed(x: float) -> str:
     """A difference with its sign, "< 0.0001" when 4 decimals don't show it."""
-    if not math.isfinite(x):
-        return "≠"
-    return "< 0.0001" if abs(x) < 5e-5 else ("+" if x > 0 else "-") + number(abs(x))
+    text = "< 0.0001" if abs(x) < 5e-5 else ("+" if x > 0 else "-") + number(abs(x))
+    return text if math.isfinite(x) else "≠"
 
 
 # ---------------------------------------------------------------- words
@@ -325,14 +325,13 @@ def table_html(table: Table) -> str:
 
 def row_html(table: Table, i: int) -> str:
     """One row, with its head if the table has heads."""
-    head = ""
-    if table.heads:
-        name = html.escape(table.heads[i])
-        head = f'<th scope="row" style="{CELL};text-align:left;font-weight:normal">{name}</th>'
+    style = f"{CELL};text-align:left;font-weight:normal"
+    heads = [html.escape(table.heads[i])] if table.heads else []
+    row = [f'<th scope="row" style="{style}">{name}</th>' for name in heads]
     tints = table.tints[i] if table.tints else [0.0] * len(table.cells[i])
-    pairs = zip(table.cells[i], tints, strict=True)
-    cells = "".join(f'<td style="{CELL}{tint(t)}">{html.escape(c)}</td>' for c, t in pairs)
-    return f'<tr style="background:none">{head}{cells}</tr>'
+    for cell, share in zip(table.cells[i], tints, strict=True):
+        row.append(f'<td style="{CELL}{tint(share)}">{html.escape(cell)}</td>')
+    return f'<tr style="background:none">{"".join(row)}</tr>'
 
 
 def tint(share: float) -> str:
