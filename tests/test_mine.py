@@ -12,7 +12,7 @@ import pytest
 from cells import CHECK, SCORES, SOFTMAX, WEIGHTS, Notebook
 
 from helpers import attention, blocks, mine
-from helpers.checks import learner
+from helpers.checks import keep, learner
 from helpers.exercises import exercises
 
 DOUBLE = "def softmax(x, axis=-1):\n    return 'mine'\n"
@@ -128,3 +128,12 @@ def test_an_answer_for_tensors_takes_arrays_here(path, monkeypatch):
     scores = np.array([[1.0, 2.0], [3.0, 3.0]])
     np.testing.assert_allclose(mine.softmax(scores), attention.softmax(scores))
     assert mine.softmax is not attention.softmax
+
+
+def test_a_file_of_an_earlier_version_is_read_and_mended(path):
+    old = "from helpers.checks.observe import on_tensors\n\n\n"
+    old += "@on_tensors\ndef softmax(x, axis=-1):\n    return x.softmax(axis)\n"
+    path.write_text(old, "utf-8")
+    scores = np.array([[1.0, 2.0], [3.0, 3.0]])
+    np.testing.assert_allclose(mine.softmax(scores), attention.softmax(scores))
+    assert keep.render(keep.read(path)) == old.replace("checks.observe", "checks.sandbox")

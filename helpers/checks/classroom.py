@@ -199,14 +199,6 @@ class Report:
     ended: str = "left"
     cpu: float = 0.0
 
-    def add(self, run: "Report") -> None:
-        """Add a further run to what is known."""
-        self.answers |= run.answers
-        self.remarks |= run.remarks
-        self.cut |= run.cut
-        self.done, self.cell, self.ended = run.done, run.cell, run.ended
-        self.cpu += run.cpu
-
 
 class Lost(Exception):
     """The worker is gone, or says nothing any more."""
@@ -228,11 +220,7 @@ class Proctor:
         """Start the worker. Raises Lost."""
         if self.stopped:
             raise Lost
-        self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="class-")))
-        self.desk, home = str(self.folder / "desk"), self.folder / "home"
-        os.mkdir(self.desk), home.mkdir()
-        shutil.copytree(HELPERS, self.folder / "course" / "helpers")
-        self.digest, self.lines = digest_of(self.folder / "course"), queue.SimpleQueue()
+        self._furnish()
         self.process = subprocess.Popen(
             WORKER,
             env=environment(self.folder), cwd=self.folder, start_new_session=True,
@@ -241,10 +229,18 @@ class Proctor:
         threading.Thread(target=_read, args=(self.process.stdout, self.lines), daemon=True).start()
         packages = [path for path in sys.path if path.endswith("-packages")]
         needed = map(os.path.realpath, [sys.prefix, sys.base_prefix, self.folder, *packages])
-        hidden = [*self.hidden, str(home), self.desk]
+        hidden = [*self.hidden, str(self.folder / "home"), self.desk]
         self.say({"protect": self.limits.protect, "hidden": hidden, "needed": [*needed]})
         hello = self.hear(time.monotonic() + STARTUP, "ready")
         self.pace, self.forks, self.rooms = hello["pace"], hello["forks"], hello["rooms"]
+
+    def _furnish(self) -> None:
+        """Make the worker's folders, with helpers of its own."""
+        self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="class-")))
+        self.desk = str(self.folder / "desk")
+        os.mkdir(self.desk), os.mkdir(self.folder / "home")
+        shutil.copytree(HELPERS, self.folder / "course" / "helpers")
+        self.digest, self.lines = digest_of(self.folder / "course"), queue.SimpleQueue()
 
     def close(self) -> None:
         """End the worker and all that it started, and remove its folders."""
@@ -291,31 +287,29 @@ class Proctor:
         """Run a notebook until it ends; then, for what is missing, its definitions alone."""
         told, most = Report(), self.limits.seconds * self.pace
         for _ in range(ATTEMPTS):
-            run = self.run(book, set(told.cut), most - told.cpu)
-            told.add(run)
-            if run.done or run.cell < 0 or run.ended == "time":
+            self.run(told, book, book.names, set(told.cut), most - told.cpu)
+            if told.done or told.cell < 0 or told.ended == "time":
                 break
         answered = {name for name, answer in told.answers.items() if not answer.error}
         if missing := set(book.names) & set(book.defined) - answered:
-            rest = self.run(book, set(range(len(book.sources))), most / 2)
-            rest.answers = {n: a for n, a in rest.answers.items() if n in missing}
-            told.add(rest)
+            self.run(told, book, sorted(missing), set(range(len(book.sources))), most / 2)
         return told
 
-    def run(self, book: Notebook, reduced: set[int], seconds: float) -> Report:
+    def run(
+        self, told: Report, book: Notebook, names: list[str], reduced: set[int], seconds: float
+    ) -> None:
         """Run its cells once, of some only the definitions."""
-        told = Report()
+        told.done, told.cell, told.ended = False, -1, "left"
         try:
             if self.process is None:
                 self.open()
-            self._listen(told, self._job(book, reduced, seconds))
+            self._listen(told, self._job(book, reduced, seconds) | {"exercises": names})
         except Lost:
             self.close()
         if self.process and (not self.forks or digest_of(self.folder / "course") != self.digest):
             self.close()  # a notebook may have changed what the next would run on
         if not told.done and told.cell >= 0:
             told.cut[told.cell] = told.ended
-        return told
 
     def _job(self, book: Notebook, reduced: set[int], seconds: float) -> dict:
         """What the worker needs to know; seconds are those of this machine."""
@@ -323,10 +317,10 @@ class Proctor:
         stretch = PATIENT * self.pace * self.limits.seconds / USUAL.seconds
         test = max(2 * stretch * find(name).seconds + GRACE for name in book.names)
         return {
-            "cells": book.sources, "exercises": book.names, "begin": book.begin,
-            "reduced": sorted(reduced), "seconds": seconds, "cell_seconds": cell,
-            "cell_limit": cell + GRACE, "test": test, "patience": cell, "stretch": stretch,
-            "memory": self.limits.memory, "mark": uuid.uuid4().hex, "desk": self.desk,
+            "cells": book.sources, "begin": book.begin, "reduced": sorted(reduced), "test": test,
+            "seconds": seconds, "cell_seconds": cell, "cell_limit": cell + GRACE,
+            "patience": cell, "stretch": stretch, "memory": self.limits.memory,
+            "mark": uuid.uuid4().hex, "desk": self.desk,
         }  # fmt: skip
 
     def _listen(self, told: Report, job: dict) -> None:
@@ -337,7 +331,7 @@ class Proctor:
         while self.forks or not told.done:
             message = self.hear(time.monotonic() + longest)
             if "over" in message:
-                told.ended, told.cpu = message["over"], message["cpu"]
+                told.ended, told.cpu = message["over"], told.cpu + message["cpu"]
                 return
             if "line" in message and (reply := take(told, pending, message["line"], job)):
                 self.say(reply)
@@ -348,12 +342,8 @@ def take(told: Report, pending: dict, line: str, job: dict) -> str:
     before, mark, text = line.partition(job["mark"])
     if before or not mark:
         told.remarks.add(FORGED)
-    return note(told, pending, text, job) if mark else ""
-
-
-def note(told: Report, pending: dict, text: str, job: dict) -> str:
-    """Take in a message of a learner's process; what to answer, if anything."""
-    try:
+    reply = "more" if '"seen"' in text else ""  # who asks gets an answer
+    with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
         message = json.loads(text)
         if "cell" in message:
             told.cell = range(len(job["cells"]))[message["cell"]]
@@ -362,10 +352,8 @@ def note(told: Report, pending: dict, text: str, job: dict) -> str:
         if "remark" in message:
             told.remarks.add(str(message["remark"])[:200])
         told.done = message.get("done") is True
-        reply = note_answer(told, pending, message, job)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        reply = ""
-    return reply or ("more" if '"seen"' in text else "")  # who asks gets an answer
+        return note_answer(told, pending, message, job) or reply
+    return reply
 
 
 def note_answer(told: Report, pending: dict, message: dict, job: dict) -> str:
@@ -485,6 +473,13 @@ class Progress:
                 self.rows[digest] = [Row(*row) for row in rows]
                 self.lines.append(line)
 
+    def of(self, book: Notebook | str) -> list[Row]:
+        """The rows of a notebook, or of why there is none."""
+        if isinstance(book, str):
+            return [Row("", "", "", NO_ANSWER, "", book)]
+        empty = Row("", book.stage, "", NO_ANSWER, "", "No exercise of the course is in it.")
+        return self.rows[book.digest] if book.names else [empty]
+
     def add(self, digest: str, rows: list[Row]) -> None:
         """Keep the rows of a notebook."""
         self.rows[digest] = rows
@@ -514,31 +509,35 @@ def run_all(books: list[Notebook], folder: Path, limits: Limits, workers: int) -
     """Run the notebooks, several at a time; each comes out when it is done, with its report."""
     exercises()  # loaded once, before there are threads
     proctors = [Proctor(limits, [folder]) for _ in range(max(1, min(workers, len(books))))]
-    free: queue.SimpleQueue[Proctor] = queue.SimpleQueue()
-
-    def stop() -> None:
+    pool, free = ThreadPoolExecutor(len(proctors)), queue.SimpleQueue()
+    for proctor in proctors:
+        free.put(proctor)
+    try:
+        for done in as_completed([pool.submit(examine, b, free, proctors) for b in books]):
+            yield done.result()
+    finally:
         for proctor in proctors:
             proctor.stop()
-
-    def run(book: Notebook) -> tuple[Notebook, Report, bool]:
-        proctor = free.get()
-        try:
-            if proctor.stopped:
-                raise Lost
-            return book, proctor.report(book), proctor.rooms
-        except BaseException:
-            stop()
-            raise
-        finally:
-            free.put(proctor)
-
-    with ThreadPoolExecutor(len(proctors)) as pool, contextlib.ExitStack() as stack:
+        pool.shutdown(cancel_futures=True)
         for proctor in proctors:
-            free.put(stack.enter_context(contextlib.closing(proctor)))
-        stack.callback(pool.shutdown, cancel_futures=True)
-        stack.callback(stop)
-        for done in as_completed([pool.submit(run, book) for book in books]):
-            yield done.result()
+            proctor.close()
+
+
+def examine(
+    book: Notebook, free: "queue.SimpleQueue[Proctor]", proctors: list[Proctor]
+) -> tuple[Notebook, Report, bool]:
+    """Let a free worker run a notebook; after an error none starts another."""
+    proctor = free.get()
+    try:
+        if proctor.stopped:
+            raise Lost
+        return book, proctor.report(book), proctor.rooms
+    except BaseException:
+        for other in proctors:
+            other.stop()
+        raise
+    finally:
+        free.put(proctor)
 
 
 def grade_folder(
@@ -557,16 +556,9 @@ def grade_folder(
                 tqdm.write(APART if rooms else NOT_APART)
             found.add(book.digest, rows_of(book, report))
             bar.update(copies[book.digest])
-    return [rows_for(learner, book, found) for learner, book in books.items()]
-
-
-def rows_for(learner: str, book: Notebook | str, found: Progress) -> list[Row]:
-    """The rows of a learner, from those of the notebook."""
-    if isinstance(book, str):
-        return [Row(learner, "", "", NO_ANSWER, "", book)]
-    if not book.names:
-        return [Row(learner, book.stage, "", NO_ANSWER, "", "No exercise of the course is in it.")]
-    return [replace(row, learner=learner) for row in found.rows[book.digest]]
+    return [
+        [replace(row, learner=learner) for row in found.of(book)] for learner, book in books.items()
+    ]
 
 
 def safe(cell: str) -> str:

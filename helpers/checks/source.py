@@ -96,7 +96,8 @@ def _class_source(cls: type) -> str:
 
 
 def names_used(source: str) -> list[str]:
-    """The global names that a definition uses, in order, without those of annotations alone."""
+    """The global names that a definition uses, in order, without those of annotations alone,
+    which are never looked up."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -115,14 +116,6 @@ def _globals(table: symtable.SymbolTable) -> Iterator[str]:
         yield from _globals(child)
 
 
-def _annotated(source: str) -> set[str]:
-    """The names in annotations, which are nice to import but never looked up."""
-    nodes = list(ast.walk(ast.parse(source)))
-    notes = [getattr(node, kind, None) for kind in ("annotation", "returns") for node in nodes]
-    names = (name for note in notes if note is not None for name in ast.walk(note))
-    return {name.id for name in names if isinstance(name, ast.Name)}
-
-
 # ---------------------------------------------------------------- what each name is
 
 
@@ -133,9 +126,6 @@ def _add(function: Callable, name: str, piece: Piece) -> None:
     scope = _scope(function)
     for used in names_used(source):
         if used not in piece.definitions and used in scope and not used.startswith("__"):
-            _resolve(used, scope[used], piece)
-    for used in _annotated(source) & scope.keys() - piece.definitions.keys():
-        if isinstance(scope[used], ModuleType) or _import_of(used, scope[used]):
             _resolve(used, scope[used], piece)
     del piece.definitions[name]
     piece.definitions[name] = source
@@ -150,14 +140,11 @@ def _scope(function: Callable) -> Mapping[str, Any]:
 def _resolve(name: str, value: Any, piece: Piece) -> None:
     """Say in code what a global name of the notebook is."""
     if isinstance(value, ModuleType):
-        if value.__name__ in OWN:
-            raise Obstacle(f"it uses `{name}`, that is, itself")
-        alias = "" if value.__name__ == name else f" as {name}"
-        piece.imports[name] = f"import {value.__name__}{alias}"
-    elif name in exercises():
-        if not callable(value):
-            raise Obstacle(f"it uses the notebook's `{name}`, which is no function there")
+        piece.imports[name] = _import_of_module(name, value.__name__)
+    elif name in exercises() and callable(value):
         piece.wanted.add(name)
+    elif name in exercises():
+        raise Obstacle(f"it uses the notebook's `{name}`, which is no function there")
     elif line := _import_of(name, value):
         piece.imports[name] = line
     elif isinstance(value, FunctionType | type) or hasattr(value, "__wrapped__"):
@@ -176,6 +163,12 @@ def _add_helper(name: str, value: Any, piece: Piece) -> None:
         if str(obstacle).startswith("it uses the notebook's"):
             raise
         raise Obstacle(f"it uses the notebook's `{name}`, and {obstacle}") from None
+
+
+def _import_of_module(name: str, home: str) -> str:
+    if home in OWN:
+        raise Obstacle(f"it uses `{name}`, that is, itself")
+    return f"import {home}" if home == name else f"import {home} as {name}"
 
 
 def _import_of(name: str, value: Any) -> str | None:

@@ -58,6 +58,7 @@ UNIT = 0.010  # seconds that `unit` takes on the processor on which the limits w
 AGAIN = 0.5  # seconds until a cell that swallowed its interruption is interrupted again
 PROCESSES = 200  # more than that is an accident or an attack
 CLOCK = 100  # times the seconds of a notebook, on the clock: whatever keeps it from ending
+IDLE = {psutil.STATUS_SLEEPING, psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED}
 TICK = 0.1  # seconds from one look at the processes to the next
 WARM = (
     "numpy torch torch.nn.functional matplotlib.pyplot IPython helpers.mine helpers.widgets "
@@ -193,9 +194,9 @@ class Seat:
             return False
         file = getattr(getattr(value, "__code__", None), "co_filename", "")
         made = re.fullmatch(r"<cell (\d+)>", file)
-        if cell is not None:
-            return bool(made) and int(made[1]) == cell >= self.begin
-        return not made or int(made[1]) >= self.begin
+        if cell is None:
+            return not made or int(made[1]) >= self.begin
+        return bool(made) and int(made[1]) == cell >= self.begin
 
     def check(self, function: Any = None, *_: Any, **__: Any) -> Any:
         """What cells get as `check`: hand in an answer, go on with it or with the reference."""
@@ -300,15 +301,12 @@ HELPERS = str(Path(__file__).resolve().parents[1])
 CALLS = "It calls the course's own {}."
 LOOKS = "Its code looks into the interpreter ({})."
 STARTS = "It starts a process of its own while it is tried."
-HIDES = "It turns off what notes the calls that it makes."
 PEEPS = frozenset(
     "gc.get_objects gc.get_referrers gc.get_referents sys._getframe sys._current_frames "
     "sys._current_exceptions sys.setprofile sys.settrace sys.monitoring.register_callback "
     "ctypes.dlopen ctypes.dlsym ctypes.addressof ctypes.string_at _thread.start_new_thread".split()
 )
-STARTED = frozenset(
-    "os.fork os.forkpty os.exec os.posix_spawn os.spawn os.system subprocess.Popen".split()
-)
+STARTED = "os.fork os.forkpty os.exec os.posix_spawn os.spawn os.system subprocess.Popen".split()
 PRIVATE = re.compile(r"/proc/[^/]+/(mem|fd|maps|environ|root|cwd|task)")
 
 
@@ -365,7 +363,7 @@ class Watched:
         self.profile = cProfile.Profile(builtins=False)
         self.codes: set[types.CodeType] = set()
         self.found: set[str] = set()
-        self.calls, self.active = 0, False
+        self.active = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.active:  # it was handed to itself
@@ -377,27 +375,19 @@ class Watched:
         try:
             return self.function(*args, **kwargs)
         finally:
-            still_seen()
             self.profile.disable()
             threading.setprofile(None)
-            self.calls += 1
             self.active = self.lookout.trying = False
             self.lookout.tell = tell
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was noticed while it was called."""
-        stats = self.profile.getstats()
-        codes = self.codes | {e.code for e in stats if not isinstance(e.code, str)}
-        seen = sum(e.callcount for e in stats if e.code is still_seen.__code__)
-        found = self.found | ({HIDES} if seen < self.calls else set())
+        called = (entry.code for entry in self.profile.getstats())
+        codes = self.codes | {code for code in called if not isinstance(code, str)}
         if any(is_reference(code, self.exercise) for code in codes):
-            found.add(CALLS.format(self.exercise.name))
-        return tuple(sorted(found))
-
-
-def still_seen() -> None:
-    """Called after each call of an answer, to see whether calls are still noted."""
+            self.found.add(CALLS.format(self.exercise.name))
+        return tuple(sorted(self.found))
 
 
 def is_reference(code: types.CodeType, exercise: Exercise) -> bool:
@@ -419,6 +409,7 @@ PRIVATE_MOUNTS, BIND, RECURSIVE, NO_SPECIALS = 1 << 18, 1 << 12, 1 << 14, 2 | 4 
 DEATH_SIGNAL, DROP_CAPABILITY, SUBREAPER, NO_NEW_PRIVILEGES = 1, 24, 36, 38
 SET_MOUNTS = 442  # the number of mount_setattr, the same on every processor
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+Room = tuple[list[str], list[str]]  # hidden folders, and what Python needs in them
 
 
 def call(name: str, *args: int | bytes | None) -> None:
@@ -432,6 +423,14 @@ def control(option: int, value: int = 1) -> None:
     """Set a property of this process, where the system knows it."""
     with contextlib.suppress(OSError, AttributeError):
         call("prctl", option, value, 0, 0, 0)
+
+
+def go_on_in_a_fork() -> None:
+    """Leave a parent that waits: this ends when the parent is ended, and the worker lives."""
+    control(DEATH_SIGNAL, signal.SIGKILL)
+    if child := os.fork():
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
+    control(DEATH_SIGNAL, signal.SIGKILL)
 
 
 def enter_a_room(hidden: list[str], needed: list[str]) -> None:
@@ -448,9 +447,7 @@ def enter_a_room(hidden: list[str], needed: list[str]) -> None:
     call("mount", b"none", b"/", None, PRIVATE_MOUNTS | RECURSIVE, None)
     read_only = struct.pack("4Q", 1, 0, 0, 0)
     call("syscall", SET_MOUNTS, -100 % 2**64, b"/", 0x8000, read_only, len(read_only))
-    if child := os.fork():
-        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
-    control(DEATH_SIGNAL, signal.SIGKILL)
+    go_on_in_a_fork()
     call("mount", b"proc", b"/proc", b"proc", NO_SPECIALS, None)
     for folder in sorted({*hidden, *TEMPORARY}, key=len):
         if os.path.isdir(folder):
@@ -531,20 +528,20 @@ def end_descendants() -> None:
 class Watch:
     """Starts a learner's process, passes its lines on, counts what it and its descendants take.
 
-    Time counts as waiting only if all sleep: on a slow machine, or a busy one, nobody does. Who was
-    stopped, and is not sent on for as long, waits too.
+    Time counts as waiting only if all sleep, or are stopped: on a slow machine, or a busy one,
+    nobody does.
     """
 
     def __init__(self, job: dict, line: Line):
         self.job, self.line, self.data, self.total, self.asked = job, line, b"", 0, False
-        self.cpu = self.before = self.slept = self.stopped = self.looked = 0.0
+        self.cpu = self.before = self.slept = self.looked = 0.0
         self.ticks, self.ended = 0, sum(psutil.Process().cpu_times()[2:4])
 
     def run(self, work: Callable[[Line], None]) -> str:
         """Let a fork work until it ends or must be ended; says why."""
-        (below, self.up), (self.source, sink) = os.pipe(), os.pipe()
+        (below, up), (self.source, sink) = os.pipe(), os.pipe()
         if (child := os.fork()) == 0:
-            for handle in (self.line.source, self.line.sink, self.source, self.up):
+            for handle in (self.line.source, self.line.sink, self.source, up):
                 os.close(handle)
             work(Line(below, sink, self.job["mark"]))
         os.close(below), os.close(sink)
@@ -552,21 +549,19 @@ class Watch:
         while not reason:
             ready = select.select([self.source, self.line.source], [], [], TICK)[0]
             if self.line.source in ready:
-                self.reply()
+                self.reply(up)
             reason = self.take() if self.source in ready else "left" if child in ended else ""
-            ended |= reap()
-            reason = reason or self.look()
-        end_descendants()
-        os.close(self.up), os.close(self.source)
+            ended, reason = ended | reap(), reason or self.look()
+        os.close(up), os.close(self.source)
         return reason
 
-    def reply(self) -> None:
+    def reply(self, up: int) -> None:
         """Pass on what the teacher's process says; without it there is nothing to do."""
         if (told := self.line.hear()) is None:
             os._exit(1)
         self.asked = False
         with contextlib.suppress(OSError):
-            os.write(self.up, json.dumps(told).encode() + b"\n")
+            os.write(up, json.dumps(told).encode() + b"\n")
 
     def take(self) -> str:
         """Pass on what the learner's process says; why it ends, if it does."""
@@ -577,7 +572,7 @@ class Watch:
             self.line.tell(line=text)
             said = text.removeprefix(self.job["mark"]) if text.startswith(self.job["mark"]) else ""
             if said.startswith('{"cell"'):
-                self.before, self.slept, self.stopped = self.cpu, 0.0, 0.0
+                self.before, self.slept = self.cpu, 0.0
             if said.startswith('{"trying"'):  # it may take and wait so much more
                 self.before += self.job["test"]
                 self.slept -= self.job["test"]
@@ -595,7 +590,7 @@ class Watch:
             "memory": count[1] > memory,
             "cell": self.cpu - self.before > self.job["cell_limit"],
             "time": self.cpu > self.job["seconds"],
-            "waits": max(self.slept, self.stopped) > self.job["patience"]
+            "waits": self.slept > self.job["patience"]
             or self.ticks * TICK > CLOCK * self.job["seconds"],
         }
         return next((reason for reason, true in reasons.items() if true), "")
@@ -609,17 +604,10 @@ class Watch:
                 states.append(process.status())
                 cpu += sum(process.cpu_times()[:4])  # with those of its children that ended
                 memory += max(0, process.memory_info().rss - own.memory_info().rss)
-        still, idle = cpu - self.cpu < TICK / 100, {psutil.STATUS_SLEEPING, psutil.STATUS_ZOMBIE}
-        if still and idle >= set(states) and not self.asked:
-            self.slept += TICK
-        halted = still and psutil.STATUS_STOPPED in states
-        halted = halted and idle | {psutil.STATUS_STOPPED} >= set(states)
-        self.stopped = self.stopped + TICK if halted else 0.0
+        still = cpu - self.cpu < TICK / 100 and {*states} <= IDLE
+        self.slept += TICK if still and not self.asked else 0
         self.cpu = max(self.cpu, cpu)
         return len(states), memory
-
-
-# ---------------------------------------------------------------- the process
 
 
 def silent() -> Line:
@@ -628,7 +616,6 @@ def silent() -> Line:
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
-    os.close(nothing)
     return line
 
 
@@ -657,24 +644,35 @@ def unit() -> float:
     return time.process_time() - began
 
 
-def run(seat: Seat, job: dict, line: Line, room: tuple | None = None) -> None:
+def run(seat: Seat, job: dict, line: Line, room: Room | None = None) -> None:
     """In the learner's process: run the cells where the notebook lies; never returns."""
     try:
-        if FORKS:
-            control(DEATH_SIGNAL, signal.SIGKILL)
-            os.nice(10)
         if room:
             enter_a_room(*room)
+            give_up_rights()
+        elif FORKS:
+            go_on_in_a_fork()
         if FORKS:
             os.setsid()
+            os.nice(10)
         os.makedirs(job["desk"], exist_ok=True)
         os.chdir(job["desk"])
-        if room:
-            give_up_rights()
         limit(job["memory"], job["seconds"])
         seat.run(job, line)
     finally:
         os._exit(0)  # threads and exit handlers of the learner's are not waited for
+
+
+def serve(seat: Seat, job: dict, line: Line, room: Room | None) -> None:
+    """Do a job, and leave nothing of it but what was said."""
+    if not FORKS:
+        run(seat, job, Line(line.source, line.sink, job["mark"]))
+    watch = Watch(job, line)
+    reason = watch.run(lambda own: run(seat, job, own, room))
+    end_descendants()
+    if not room:
+        shutil.rmtree(job["desk"], ignore_errors=True)
+    line.tell(over=reason, cpu=watch.cpu)
 
 
 def main() -> None:
@@ -684,20 +682,13 @@ def main() -> None:
     room = first["hidden"], first["needed"]
     rooms = FORKS and first["protect"] and lends_rooms(*room)
     if FORKS:
-        control(DEATH_SIGNAL, signal.SIGKILL)
-        control(SUBREAPER)
+        control(DEATH_SIGNAL, signal.SIGKILL), control(SUBREAPER)
     warm(seat)
     pace = max(1.0, min(unit() for _ in range(5)) / UNIT)
     line.tell(ready=True, pace=pace, forks=FORKS, rooms=rooms)
     while (job := line.hear()) is not None:
-        if not FORKS:
-            run(seat, job, Line(line.source, line.sink, job["mark"]))
-        elif isinstance(job, dict):  # else a reply to one that has ended
-            watch = Watch(job, line)
-            reason = watch.run(lambda own, job=job: run(seat, job, own, room if rooms else None))
-            if not rooms:
-                shutil.rmtree(job["desk"], ignore_errors=True)
-            line.tell(over=reason, cpu=watch.cpu)
+        if isinstance(job, dict):  # else a reply to one that has ended
+            serve(seat, job, line, room if rooms else None)
     os._exit(0)
 
 
