@@ -40,10 +40,10 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 NEED := The course needs Python 3.11 or newer: name one by make lab PYTHON=python3.12
-$(READY): pyproject.toml .ci/install.py $(wildcard helpers/widgets/jupyterlab/*)
+$(READY): pyproject.toml tools/install.py $(wildcard helpers/widgets/jupyterlab/*)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and '$(NEED)')"
 	$(PYTHON) -m venv .venv
-	$(BIN)/python .ci/install.py
+	$(BIN)/python tools/install.py
 	@touch $@
 
 # JupyterLab runs saved widgets in trusted notebooks only; in others their pictures stand.
@@ -67,26 +67,26 @@ test-notebooks: $(READY) ## the notebooks alone
 	$(PYTEST) $(NBVAL) notebooks
 
 notebooks: links ## execute all notebooks and write them in canonical form (one: NAME=05)
-	$(BIN)/python .ci/notebooks.py run $(NAME)
+	$(BIN)/python tools/notebooks.py run $(NAME)
 
 site: $(READY) ## write the notebooks as web pages into site/, with live widgets, to read offline
-	$(BIN)/python .ci/site.py
+	$(BIN)/python tools/site.py
 
 bench: $(READY) ## measure our layers beside PyTorch's, the key-value cache, MiniLM, and memory
-	$(BIN)/python .ci/bench.py $(WHAT)
+	$(BIN)/python tests/bench_layers.py $(WHAT)
 
 bench-widgets: $(READY) ## measure the widgets in a browser, beside ipywidgets.interact and BertViz
-	$(BIN)/python .ci/bench_widgets.py
+	$(BIN)/python tests/bench_widgets.py
 
 format: $(READY) ## fix and format code and notebooks
 	$(BIN)/python -m ruff check --fix
 	$(BIN)/python -m ruff format
 
 links: $(READY) ## write the repository's address into links and setup cells (new: REPO=owner/name)
-	$(BIN)/python .ci/links.py $(REPO)
+	$(BIN)/python tools/links.py $(REPO)
 
 fresh: ## start the exercises again: put notebooks/my_transformer.py aside
-	$(PYTHON) .ci/fresh.py
+	$(PYTHON) tools/fresh.py
 
 grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… (options: GRADE="--workers 1")
 ifeq ($(FOLDER),)
@@ -96,10 +96,10 @@ else
 endif
 
 mutants: $(READY) ## change every reference mechanically and list what the checks do not notice
-	$(BIN)/python .ci/mutants.py $(NAME)
+	$(BIN)/python tests/mutants.py $(NAME)
 
 ablations: $(READY) ## train the translator without each of its stages; writes the table of notebook 13
-	$(BIN)/python .ci/ablations.py
+	$(BIN)/python tools/ablations.py
 
 clean: ## remove .venv, site/ and all caches
 	rm -rf .venv site .pytest_cache .ruff_cache .hypothesis notebooks/.ipynb_checkpoints

@@ -2,14 +2,14 @@
 
 Rooms, in the order of the course; each imports only those before it:
 
+    stages, given                           the list of stages; checks of what a caller hands in
     text → attention → blocks → decoding    NumPy, every function as its formula
-    layers                                  PyTorch modules of the same mathematics
-    given                                   what a caller hands in, checked by name
-    figures                                 pictures and printed tables
+    cache → layers → models                 PyTorch modules of the same mathematics
+    shown → figures                         printed tables, pictures
     training                                a translator, from its sentences to its ablations
     pretrained                              MiniLM and GPT-2, loaded into the same layers
     widgets                                 attention to touch, in the browser
-    checks                                  exercises, and what says which mistake was made
+    exercises, checks                       what to write, and what says which mistake was made
     mine                                    your functions where they are right, else the course's
 
 Importing this package loads none of them, and the NumPy rooms never load PyTorch.

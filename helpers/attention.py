@@ -8,6 +8,8 @@ import math
 
 import numpy as np
 
+from helpers.given import check_axes, check_positive, check_rate, check_tokens, check_weights
+
 
 def project_qkv(
     X: np.ndarray, W_q: np.ndarray, W_k: np.ndarray, W_v: np.ndarray
@@ -16,8 +18,7 @@ def project_qkv(
 
     Raises ValueError for a weight whose height is not D. Paper, section 3.2.2.
     """
-    for name, W in (("W_q", W_q), ("W_k", W_k), ("W_v", W_v)):
-        check_weight(name, W, "X", X)
+    check_weights("X", X, W_q=W_q, W_k=W_k, W_v=W_v)
     return X @ W_q, X @ W_k, X @ W_v
 
 
@@ -26,10 +27,7 @@ def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
 
     Entry i, j is Q[i]·K[j]. Raises ValueError when the widths differ.
     """
-    if np.shape(Q)[-1] != np.shape(K)[-1]:
-        raise ValueError(
-            f"Q has shape {np.shape(Q)} and K {np.shape(K)}, but both must have the same width d_k"
-        )
+    _check_widths(Q, K)
     return Q @ np.swapaxes(K, -1, -2)
 
 
@@ -38,8 +36,7 @@ def scale_scores(S: np.ndarray, d_k: int) -> np.ndarray:
 
     Raises ValueError unless d_k > 0. Paper, section 3.2.1 and footnote 4.
     """
-    if not d_k > 0:
-        raise ValueError(f"d_k is {d_k}, but must be positive")
+    check_positive(d_k=d_k)
     return S / math.sqrt(d_k)
 
 
@@ -66,10 +63,7 @@ def attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> np.ndarray:
 
     Raises ValueError when Q and K differ in width, or K and V in length. Paper, equation 1.
     """
-    if np.shape(K)[-2] != np.shape(V)[-2]:
-        raise ValueError(
-            f"V has shape {np.shape(V)}, but must have one row per key of {np.shape(K)}"
-        )
+    _check_lengths(K, V)
     return attention_weights(Q, K) @ V
 
 
@@ -78,8 +72,7 @@ def causal_mask(T: int) -> np.ndarray:
 
     Raises ValueError unless T is positive. Paper, section 3.2.3.
     """
-    if not T > 0:
-        raise ValueError(f"T is {T}, but must be a positive number of tokens")
+    check_tokens(T)
     return np.tril(np.ones((T, T), dtype=bool))
 
 
@@ -89,11 +82,7 @@ def masked_softmax(S: np.ndarray, mask: np.ndarray) -> np.ndarray:
     `mask` is bool and broadcasts to S. Raises ValueError for a query without any allowed key.
     """
     mask = _broadcast_mask(mask, S)
-    if not mask.any(axis=-1).all():
-        row = tuple(int(i) for i in np.argwhere(~mask.any(axis=-1))[0])
-        raise ValueError(
-            f"mask allows no key for query {row}: every query needs one, or use safe_masked_softmax"
-        )
+    _check_every_query_has_a_key(mask)
     return softmax(np.where(mask, S, -np.inf))
 
 
@@ -112,8 +101,7 @@ def padding_mask(ids: np.ndarray, pad_id: int) -> np.ndarray:
 
     Raises ValueError for ids that are not a batch of rows.
     """
-    if np.ndim(ids) != 2:
-        raise ValueError(f"ids has shape {np.shape(ids)}, but must be (B, T)")
+    check_axes("ids", ids, "B", "T")
     return (np.asarray(ids) != pad_id)[:, None, :]
 
 
@@ -122,10 +110,7 @@ def padded_weights(S: np.ndarray, is_real: np.ndarray) -> np.ndarray:
 
     Raises ValueError when is_real has not one entry per sentence and key.
     """
-    if np.ndim(S) != 3 or np.shape(is_real) != (np.shape(S)[0], np.shape(S)[-1]):
-        raise ValueError(
-            f"is_real has shape {np.shape(is_real)}, but must be (B, Tk) for S {np.shape(S)}"
-        )
+    _check_keys(S, is_real)
     return safe_masked_softmax(S, np.asarray(is_real)[:, None, :])
 
 
@@ -135,8 +120,7 @@ def dropout(x: np.ndarray, p: float, training: bool, rng: np.random.Generator) -
     Returns x unchanged when not training or p = 0. Raises ValueError for p outside [0, 1).
     Srivastava et al. (2014); paper, section 5.4.
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"p is {p}, but must be at least 0 and less than 1")
+    check_rate(p=p)
     if not training or p == 0:
         return x
     keep = rng.random(x.shape) >= p
@@ -148,11 +132,8 @@ def split_heads(x: np.ndarray, num_heads: int) -> np.ndarray:
 
     Raises ValueError when num_heads does not divide D. Paper, section 3.2.2.
     """
-    if np.ndim(x) != 3:
-        raise ValueError(f"x has shape {np.shape(x)}, but must be (B, T, D)")
+    _check_heads(x, num_heads)
     B, T, D = x.shape
-    if num_heads < 1 or D % num_heads:
-        raise ValueError(f"num_heads is {num_heads}, but must divide the width {D} of x {x.shape}")
     return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1, 3)
 
 
@@ -161,8 +142,7 @@ def merge_heads(x: np.ndarray) -> np.ndarray:
 
     Raises ValueError for anything but four axes.
     """
-    if np.ndim(x) != 4:
-        raise ValueError(f"x has shape {np.shape(x)}, but must be (B, H, T, d_head)")
+    check_axes("x", x, "B", "H", "T", "d_head")
     B, H, T, d_head = x.shape
     return x.transpose(0, 2, 1, 3).reshape(B, T, H * d_head)
 
@@ -184,14 +164,13 @@ def multi_head_attention(
     heads that do not divide the width, or a mask that does not fit. Paper, section 3.2.2.
     """
     source = x if memory is None else memory
-    check_weight("W_q", W_q, "x", x)
-    check_weight("W_k", W_k, "x" if memory is None else "memory", source)
-    check_weight("W_v", W_v, "x" if memory is None else "memory", source)
+    check_weights("x", x, W_q=W_q)
+    check_weights("x" if memory is None else "memory", source, W_k=W_k, W_v=W_v)
     Q, K, V = (split_heads(z, num_heads) for z in (x @ W_q, source @ W_k, source @ W_v))
     scores = scale_scores(attention_scores(Q, K), K.shape[-1])  # (B, H, T, Tk)
     weights = softmax(scores) if mask is None else safe_masked_softmax(scores, _per_head(mask))
     context = merge_heads(weights @ V)  # (B, T, D)
-    check_weight("W_o", W_o, "the joined heads", context)
+    check_weights("the joined heads", context, W_o=W_o)
     return context @ W_o
 
 
@@ -212,10 +191,38 @@ def _broadcast_mask(mask: np.ndarray, S: np.ndarray) -> np.ndarray:
         ) from None
 
 
-def check_weight(name: str, W: np.ndarray, x_name: str, x: np.ndarray) -> None:
-    """Raise ValueError unless W is (d_in, d_out) with d_in the width of x."""
-    if np.ndim(W) != 2 or np.shape(W)[0] != np.shape(x)[-1]:
+def _check_every_query_has_a_key(mask: np.ndarray) -> None:
+    if not mask.any(axis=-1).all():
+        row = tuple(int(i) for i in np.argwhere(~mask.any(axis=-1))[0])
         raise ValueError(
-            f"{name} has shape {np.shape(W)}, but must be (d_in, d_out) with d_in = "
-            f"{np.shape(x)[-1]}, the width of {x_name} {np.shape(x)}"
+            f"mask allows no key for query {row}: every query needs one, or use safe_masked_softmax"
+        )
+
+
+def _check_widths(Q: np.ndarray, K: np.ndarray) -> None:
+    if np.shape(Q)[-1] != np.shape(K)[-1]:
+        raise ValueError(
+            f"Q has shape {np.shape(Q)} and K {np.shape(K)}, but both must have the same width d_k"
+        )
+
+
+def _check_lengths(K: np.ndarray, V: np.ndarray) -> None:
+    if np.shape(K)[-2] != np.shape(V)[-2]:
+        raise ValueError(
+            f"V has shape {np.shape(V)}, but must have one row per key of {np.shape(K)}"
+        )
+
+
+def _check_keys(S: np.ndarray, is_real: np.ndarray) -> None:
+    if np.ndim(S) != 3 or np.shape(is_real) != (np.shape(S)[0], np.shape(S)[-1]):
+        raise ValueError(
+            f"is_real has shape {np.shape(is_real)}, but must be (B, Tk) for S {np.shape(S)}"
+        )
+
+
+def _check_heads(x: np.ndarray, num_heads: int) -> None:
+    check_axes("x", x, "B", "T", "D")
+    if num_heads < 1 or x.shape[-1] % num_heads:
+        raise ValueError(
+            f"num_heads is {num_heads}, but must divide the width {x.shape[-1]} of x {x.shape}"
         )

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from helpers.attention import attention, causal_mask, check_weight, multi_head_attention
+from helpers.attention import attention, causal_mask, multi_head_attention
+from helpers.given import check_tokens, check_weights
 
 
 def sinusoidal_positions(T: int, D: int) -> np.ndarray:
@@ -17,8 +18,7 @@ def sinusoidal_positions(T: int, D: int) -> np.ndarray:
     PE[pos, 2i] = sin(pos / 10000^(2i/D)), PE[pos, 2i+1] = cos of the same angle.
     Raises ValueError unless T is positive and D even. Paper, section 3.5.
     """
-    if not T > 0:
-        raise ValueError(f"T is {T}, but must be a positive number of tokens")
+    check_tokens(T)
     if D < 2 or D % 2:
         raise ValueError(f"D is {D}, but must be even: each sine has its cosine")
     angle = np.arange(T)[:, None] / 10000 ** (np.arange(0, D, 2) / D)  # (T, D/2)
@@ -42,29 +42,20 @@ def layer_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, eps: float = 
     gamma · (x - mean) / √(variance + eps) + beta, with the biased variance.
     Raises ValueError when gamma or beta do not have width D. Ba et al. (2016).
     """
-    _check_gain("gamma", gamma, x)
-    _check_gain("beta", beta, x)
+    _check_gains(x, gamma=gamma, beta=beta)
     mean = x.mean(axis=-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
     return gamma * (x - mean) / np.sqrt(variance + eps) + beta
 
 
 def add_and_norm(
-    x: np.ndarray,
-    sublayer_out: np.ndarray,
-    gamma: np.ndarray,
-    beta: np.ndarray,
-    eps: float = 1e-5,
+    x: np.ndarray, sublayer_out: np.ndarray, gamma: np.ndarray, beta: np.ndarray, eps: float = 1e-5
 ) -> np.ndarray:
     """Add a sub-layer's output to its input and normalise (post-norm): LayerNorm(x + sublayer(x)).
 
     Raises ValueError when the two shapes differ. Paper, section 3.1.
     """
-    if np.shape(x) != np.shape(sublayer_out):
-        raise ValueError(
-            f"sublayer_out has shape {np.shape(sublayer_out)}, "
-            f"but must have that of x {np.shape(x)}"
-        )
+    _check_like(x, sublayer_out, "sublayer_out has", "have")
     return layer_norm(x + sublayer_out, gamma, beta, eps)
 
 
@@ -80,10 +71,7 @@ def pre_norm(
     Raises ValueError when the sub-layer changes the shape. Xiong et al. (2020).
     """
     out = sublayer(layer_norm(x, gamma, beta, eps))
-    if np.shape(out) != np.shape(x):
-        raise ValueError(
-            f"sublayer returned shape {np.shape(out)}, but must keep that of x {np.shape(x)}"
-        )
+    _check_like(x, out, "sublayer returned", "keep")
     return x + out
 
 
@@ -95,14 +83,7 @@ def feed_forward(
     (…, D) → (…, D) through (D, d_ff) and (d_ff, D). Raises ValueError for weights or biases that
     do not fit. Paper, equation 2.
     """
-    wanted = {"W1": (np.shape(x)[-1], np.shape(W1)[-1]), "W2": (np.shape(W1)[-1], np.shape(W2)[-1])}
-    wanted |= {"b1": (np.shape(W1)[-1],), "b2": (np.shape(W2)[-1],)}
-    for name, array in (("W1", W1), ("b1", b1), ("W2", W2), ("b2", b2)):
-        if np.shape(array) != wanted[name]:
-            raise ValueError(
-                f"{name} has shape {np.shape(array)}, "
-                f"but must be {wanted[name]} for x {np.shape(x)}"
-            )
+    _check_maps(x, W1, b1, W2, b2)
     return np.maximum(0, x @ W1 + b1) @ W2 + b2
 
 
@@ -127,9 +108,8 @@ def cross_attention(
     Queries come from `dec` (…, T, D), keys and values from `memory` (…, S, D).
     Raises ValueError for weights of the wrong height. Paper, section 3.2.3.
     """
-    check_weight("W_q", W_q, "dec", dec)
-    check_weight("W_k", W_k, "memory", memory)
-    check_weight("W_v", W_v, "memory", memory)
+    check_weights("dec", dec, W_q=W_q)
+    check_weights("memory", memory, W_k=W_k, W_v=W_v)
     return attention(dec @ W_q, memory @ W_k, memory @ W_v)
 
 
@@ -146,9 +126,27 @@ def decoder_layer(y: np.ndarray, memory: np.ndarray, p: Mapping[str, Any]) -> np
     return add_and_norm(y, feed_forward(y, **p["ffn"]), *p["norm3"])
 
 
-def _check_gain(name: str, gain: np.ndarray, x: np.ndarray) -> None:
-    if np.shape(gain) not in ((), (np.shape(x)[-1],)):
-        raise ValueError(
-            f"{name} has shape {np.shape(gain)}, but must be ({np.shape(x)[-1]},), "
-            f"one per feature of x {np.shape(x)}"
-        )
+def _check_gains(x: np.ndarray, **gains: np.ndarray) -> None:
+    for name, gain in gains.items():
+        if np.shape(gain) not in ((), (np.shape(x)[-1],)):
+            raise ValueError(
+                f"{name} has shape {np.shape(gain)}, but must be ({np.shape(x)[-1]},), "
+                f"one per feature of x {np.shape(x)}"
+            )
+
+
+def _check_like(x: np.ndarray, out: np.ndarray, who: str, must: str) -> None:
+    if np.shape(out) != np.shape(x):
+        raise ValueError(f"{who} shape {np.shape(out)}, but must {must} that of x {np.shape(x)}")
+
+
+def _check_maps(
+    x: np.ndarray, W1: np.ndarray, b1: np.ndarray, W2: np.ndarray, b2: np.ndarray
+) -> None:
+    d_ff, D = np.shape(W1)[-1], np.shape(W2)[-1]
+    needs = {"W1": (np.shape(x)[-1], d_ff), "b1": (d_ff,), "W2": (d_ff, D), "b2": (D,)}
+    for (name, need), array in zip(needs.items(), (W1, b1, W2, b2), strict=True):
+        if np.shape(array) != need:
+            raise ValueError(
+                f"{name} has shape {np.shape(array)}, but must be {need} for x {np.shape(x)}"
+            )

@@ -8,32 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from helpers.attention import softmax
-
-Step = Callable[[dict[int, int]], np.ndarray]
-
-
-class Writer(Protocol):
-    """What `generate` needs of a model, such as `helpers.layers.DecoderOnly`.
-
-    `with model.continuation(prompts, max_new_tokens, cached) as step` makes it ready. `step` takes
-    the newest token of each row that goes on, {row: id}, and returns the logits of the token after
-    it, (rows, V), in the same order; the first call takes {} and answers for all prompts.
-    """
-
-    def continuation(
-        self, prompts: list[list[int]], max_new_tokens: int, cached: bool
-    ) -> AbstractContextManager[Step]: ...
-
-
-def shift_right(targets: np.ndarray, start_id: int) -> np.ndarray:
-    """Make the decoder's input: start_id, then the targets without their last. (B, T) → (B, T).
-
-    Raises ValueError for targets that are not a batch of rows. Paper, section 3.1.
-    """
-    if np.ndim(targets) != 2:
-        raise ValueError(f"targets has shape {np.shape(targets)}, but must be (B, T)")
-    first = np.full((targets.shape[0], 1), start_id, dtype=targets.dtype)
-    return np.concatenate([first, targets[:, :-1]], axis=1)
+from helpers.given import check_axes
 
 
 def next_token_logits(h: np.ndarray, W_vocab: np.ndarray) -> np.ndarray:
@@ -41,11 +16,7 @@ def next_token_logits(h: np.ndarray, W_vocab: np.ndarray) -> np.ndarray:
 
     Raises ValueError when W_vocab is not as high as h is wide. Paper, section 3.4.
     """
-    if np.ndim(h) < 2 or np.ndim(W_vocab) != 2 or np.shape(h)[-1] != np.shape(W_vocab)[0]:
-        raise ValueError(
-            f"W_vocab has shape {np.shape(W_vocab)}, "
-            f"but must be (D, V) for h (…, T, D) {np.shape(h)}"
-        )
+    _check_vocab(h, W_vocab)
     return h[..., -1, :] @ W_vocab
 
 
@@ -78,11 +49,7 @@ def sample_token(probs: np.ndarray, rng: np.random.Generator) -> int:
     Raises ValueError for probabilities that are negative or do not sum to 1.
     """
     probs = np.asarray(probs, dtype=np.float64)
-    if probs.ndim != 1 or not (probs >= 0).all() or not np.isclose(probs.sum(), 1, atol=1e-4):
-        raise ValueError(
-            f"probs has shape {probs.shape} and sum {probs.sum():.4f}, "
-            "but must be (V,), at least 0, and sum to 1"
-        )
+    _check_probs(probs)
     return int(rng.choice(len(probs), p=probs / probs.sum()))
 
 
@@ -102,6 +69,47 @@ def greedy_decode(
     return ids[1:]
 
 
+def shift_right(targets: np.ndarray, start_id: int) -> np.ndarray:
+    """Make the decoder's input: start_id, then the targets without their last. (B, T) → (B, T).
+
+    Raises ValueError for targets that are not a batch of rows. Paper, section 3.1.
+    """
+    check_axes("targets", targets, "B", "T")
+    first = np.full((targets.shape[0], 1), start_id, dtype=targets.dtype)
+    return np.concatenate([first, targets[:, :-1]], axis=1)
+
+
+def cross_entropy(logits: np.ndarray, targets: np.ndarray, pad_id: int) -> float:
+    """Average -log p(target) over the tokens that are not padding: (B, T, V), (B, T) → float.
+
+    In nats. Raises ValueError when the shapes do not fit, a target is outside the vocabulary, or
+    all is padding.
+    """
+    logits, targets = np.asarray(logits), np.asarray(targets)
+    real = targets != pad_id
+    _check_targets(logits, targets, real, pad_id)
+    picked, logits = targets[real], logits[real].astype(np.float64)  # (N,), (N, V)
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    log_sum = np.log(np.exp(logits).sum(axis=-1))
+    return float((log_sum - logits[np.arange(len(picked)), picked]).mean())
+
+
+Step = Callable[[dict[int, int]], np.ndarray]
+
+
+class Writer(Protocol):
+    """What `generate` needs of a model, such as `helpers.models.DecoderOnly`.
+
+    `with model.continuation(prompts, max_new_tokens, cached) as step` makes it ready. `step` takes
+    the newest token of each row that goes on, {row: id}, and returns the logits of the token after
+    it, (rows, V), in the same order; the first call takes {} and answers for all prompts.
+    """
+
+    def continuation(
+        self, prompts: list[list[int]], max_new_tokens: int, cached: bool
+    ) -> AbstractContextManager[Step]: ...
+
+
 def generate(
     model: Writer,
     prompts: Sequence[Sequence[int]],
@@ -116,7 +124,7 @@ def generate(
 ) -> list[list[int]]:
     """Continue each prompt until end_id or max_new_tokens; returns the new ids, end_id included.
 
-    `model` is a `helpers.layers.DecoderOnly`, or `translator.answering(src)` with the start token
+    `model` is a `helpers.models.DecoderOnly`, or `translator.answering(src)` with the start token
     as each prompt. The likeliest token is taken, or, with an rng, one drawn as `next_token_probs`
     says, row by row. Prompts may differ in length. With `cached`, each token is read once;
     without, all again for each new one, with the same result. Raises ValueError for an empty
@@ -136,28 +144,6 @@ def generate(
             if not newest:
                 break
     return written
-
-
-def cross_entropy(logits: np.ndarray, targets: np.ndarray, pad_id: int) -> float:
-    """Average -log p(target) over the tokens that are not padding: (B, T, V), (B, T) → float.
-
-    In nats. Raises ValueError when the shapes do not fit, a target is outside the vocabulary, or
-    all is padding.
-    """
-    logits, targets = np.asarray(logits), np.asarray(targets)
-    if logits.shape[:-1] != targets.shape:
-        raise ValueError(f"targets has shape {targets.shape}, but must fit logits {logits.shape}")
-    real = targets != pad_id
-    if not real.any():
-        raise ValueError(f"targets holds nothing but pad_id {pad_id}, but needs a real token")
-    picked, logits = targets[real], logits[real].astype(np.float64)  # (N,), (N, V)
-    if picked.min() < 0 or picked.max() >= logits.shape[-1]:
-        raise ValueError(
-            f"targets must lie in 0 … {logits.shape[-1] - 1}, but holds {picked.max()}"
-        )
-    logits = logits - logits.max(axis=-1, keepdims=True)
-    log_sum = np.log(np.exp(logits).sum(axis=-1))
-    return float((log_sum - logits[np.arange(len(picked)), picked]).mean())
 
 
 def _keep(probs: np.ndarray, ids: np.ndarray) -> np.ndarray:
@@ -198,8 +184,7 @@ def _check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> lis
 def _check_sampling(
     logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None
 ) -> None:
-    if np.ndim(logits) != 1:
-        raise ValueError(f"logits has shape {np.shape(logits)}, but must be (V,)")
+    check_axes("logits", logits, "V")
     if not np.isfinite(logits).all():
         raise ValueError("logits must be finite numbers, but hold NaN or infinity")
     if not temperature > 0:
@@ -208,3 +193,29 @@ def _check_sampling(
         raise ValueError(f"top_k is {top_k}, but must be at least 1")
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(f"top_p is {top_p}, but must be greater than 0 and at most 1")
+
+
+def _check_vocab(h: np.ndarray, W_vocab: np.ndarray) -> None:
+    if np.ndim(h) < 2 or np.ndim(W_vocab) != 2 or np.shape(h)[-1] != np.shape(W_vocab)[0]:
+        raise ValueError(
+            f"W_vocab has shape {np.shape(W_vocab)}, "
+            f"but must be (D, V) for h (…, T, D) {np.shape(h)}"
+        )
+
+
+def _check_probs(probs: np.ndarray) -> None:
+    if probs.ndim != 1 or not (probs >= 0).all() or not np.isclose(probs.sum(), 1, atol=1e-4):
+        raise ValueError(
+            f"probs has shape {probs.shape} and sum {probs.sum():.4f}, "
+            "but must be (V,), at least 0, and sum to 1"
+        )
+
+
+def _check_targets(logits: np.ndarray, targets: np.ndarray, real: np.ndarray, pad_id: int) -> None:
+    if logits.shape[:-1] != targets.shape:
+        raise ValueError(f"targets has shape {targets.shape}, but must fit logits {logits.shape}")
+    if not real.any():
+        raise ValueError(f"targets holds nothing but pad_id {pad_id}, but needs a real token")
+    low, high = targets[real].min(), targets[real].max()
+    if low < 0 or high >= logits.shape[-1]:
+        raise ValueError(f"targets must lie in 0 … {logits.shape[-1] - 1}, but holds {high}")

@@ -23,6 +23,7 @@ from PIL import Image
 
 from helpers.given import as_array, as_floats, as_labels, as_names, as_switch, as_text, said
 from helpers.shown import number, show  # noqa: F401 (lessons import `show` from here)
+from helpers.stages import STAGES
 
 QUICK = 65_536  # bytes: a picture that stays larger is not compressed with more effort
 # 4.3:1 on white and on #111111; no ink has more on both. The colours have at least 3.3:1 and stay
@@ -82,31 +83,17 @@ def canvas(
         return figure, figure.subplots(rows, columns, **subplots)
 
 
-def heatmap(
-    array: Any,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    title: str = "",
-    *,
-    row_name: str = "query",
-    column_name: str = "key",
-    alt: str | None = None,
-) -> Picture:
+def heatmap(array: Any, rows: Sequence[str], columns: Sequence[str], title: str = "", *,
+            row_name: str = "query", column_name: str = "key",
+            alt: str | None = None) -> Picture:  # fmt: skip
     """Draw a matrix as coloured cells with their numbers: (rows, columns)."""
     panels = {title: array}
     return heatmaps(panels, rows, columns, row_name=row_name, column_name=column_name, alt=alt)
 
 
-def heatmaps(
-    panels: Mapping[str, Any],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    *,
-    row_name: str = "query",
-    column_name: str = "key",
-    shared_scale: bool = True,
-    alt: str | None = None,
-) -> Picture:
+def heatmaps(panels: Mapping[str, Any], rows: Sequence[str], columns: Sequence[str], *,
+             row_name: str = "query", column_name: str = "key", shared_scale: bool = True,
+             alt: str | None = None) -> Picture:  # fmt: skip
     """Draw several matrices of one shape side by side, on one colour scale or each on its own.
 
     Numbers that are NaN or infinite stay blank. Raises ValueError when labels do not fit.
@@ -133,14 +120,8 @@ def heatmaps(
     return Picture(figure, alt or _describe(arrays, rows, columns, row_name, column_name))
 
 
-def bars(
-    panels: Mapping[str, Sequence[float]],
-    labels: Sequence[str],
-    *,
-    ylabel: str = "",
-    decimals: int = 2,
-    alt: str | None = None,
-) -> Picture:
+def bars(panels: Mapping[str, Sequence[float]], labels: Sequence[str], *, ylabel: str = "",
+         decimals: int = 2, alt: str | None = None) -> Picture:  # fmt: skip
     """Draw one bar chart per panel, side by side, with the number on each bar."""
     figure, axes = canvas(
         max(4.0, len(panels) * (0.42 * len(labels) + 0.6)),
@@ -164,17 +145,9 @@ def bars(
     return Picture(figure, alt or f"Bar chart. {spoken}.")
 
 
-def curves(
-    x: Sequence[float],
-    lines: Mapping[str, Sequence[float]],
-    *,
-    xlabel: str,
-    ylabel: str,
-    alt: str,
-    title: str = "",
-    xscale: str = "linear",
-    yscale: str = "linear",
-) -> Picture:
+def curves(x: Sequence[float], lines: Mapping[str, Sequence[float]], *, xlabel: str, ylabel: str,
+           alt: str, title: str = "", xscale: str = "linear",
+           yscale: str = "linear") -> Picture:  # fmt: skip
     """Draw lines over a common axis, told apart by colour, dash and marker."""
     figure, ax = canvas(6.4, 3.2)
     for label, y in zip(plain(lines), lines.values(), strict=True):
@@ -185,55 +158,27 @@ def curves(
     return Picture(figure, alt)
 
 
+def _boxes(text: str) -> list[tuple[str, str]]:
+    return [tuple(box.split(": ")) for box in text.split("; ")]
+
+
 # The map of the course: each box of the transformer, and the stage at which it is built.
-STAGES = {
-    "prediction": "00",
-    "one-hot": "01",
-    "qkv": "02",
-    "scores": "03",
-    "scaling": "04",
-    "softmax": "05",
-    "masking": "06",
-    "dropout": "07",
-    "multi-head": "08",
-    "positions": "09",
-    "add-norm": "10",
-    "feed-forward": "11",
-    "decoder": "12",
-    "training": "13",
-    "pretrained": "14",
-}
-# The last two build no box; they put whole columns to work.
+_HEAD = _boxes(
+    "Q, K, V: qkv; scores  Q Kᵀ: scores; scale  ÷ √d_k: scaling; mask: masking; softmax: softmax; "
+    "dropout: dropout; weights @ V: softmax"
+)
+_ENCODER = _boxes(
+    "tokens → vectors: one-hot; + positions: positions; multi-head attention: multi-head; "
+    "Add & Norm: add-norm; feed-forward: feed-forward; Add & Norm: add-norm"
+)
+_DECODER = _boxes(
+    "tokens → vectors: one-hot; + positions: positions; masked multi-head: decoder; "
+    "Add & Norm: add-norm; cross-attention: decoder; Add & Norm: add-norm; "
+    "feed-forward: feed-forward; Add & Norm: add-norm; linear → softmax: decoder; "
+    "next word: prediction"
+)
+# The last two stages build no box; they put whole columns to work.
 _AT_WORK = {"training": ("encoder", "decoder"), "pretrained": ("encoder",)}
-_HEAD = [
-    ("Q, K, V", "qkv"),
-    ("scores  Q Kᵀ", "scores"),
-    ("scale  ÷ √d_k", "scaling"),
-    ("mask", "masking"),
-    ("softmax", "softmax"),
-    ("dropout", "dropout"),
-    ("weights @ V", "softmax"),
-]
-_ENCODER = [
-    ("tokens → vectors", "one-hot"),
-    ("+ positions", "positions"),
-    ("multi-head attention", "multi-head"),
-    ("Add & Norm", "add-norm"),
-    ("feed-forward", "feed-forward"),
-    ("Add & Norm", "add-norm"),
-]
-_DECODER = [
-    ("tokens → vectors", "one-hot"),
-    ("+ positions", "positions"),
-    ("masked multi-head", "decoder"),
-    ("Add & Norm", "add-norm"),
-    ("cross-attention", "decoder"),
-    ("Add & Norm", "add-norm"),
-    ("feed-forward", "feed-forward"),
-    ("Add & Norm", "add-norm"),
-    ("linear → softmax", "decoder"),
-    ("next word", "prediction"),
-]
 
 
 def stage_map(stage: str) -> Picture:
@@ -343,13 +288,8 @@ def _matrix(array: Any, rows: Sequence[str], columns: Sequence[str]) -> np.ndarr
     return array
 
 
-def _describe(
-    arrays: Mapping[str, np.ndarray],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    row_name: str,
-    column_name: str,
-) -> str:
+def _describe(arrays: Mapping[str, np.ndarray], rows: Sequence[str], columns: Sequence[str],
+              row_name: str, column_name: str) -> str:  # fmt: skip
     parts = []
     for title, array in arrays.items():
         i, j = np.unravel_index(

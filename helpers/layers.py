@@ -1,25 +1,27 @@
-"""The transformer as PyTorch modules, from one attention layer to whole models.
+"""The layers of the transformer as PyTorch modules, from one attention to a stack of them.
 
 Vectors are (B, T, D): batch, tokens, features. Masks are boolean, True where attention is allowed,
-of shape (T, Tk), (B, T, Tk) or (B, 1 or H, T, Tk); an axis of size 1 broadcasts. The word "causal"
-stands for `causal_mask(T)` and takes no memory.
+of shape (T, Tk), (B, T, Tk) or (B, 1 or H, T, Tk); an axis of size 1 broadcasts. `causal=True`
+forbids later tokens besides, as `causal_mask(T)` does, and takes no memory.
 To see attention, run a model and read `.weights` of any MultiHeadAttention inside it.
-To write with a model, give it to `helpers.decoding.generate`.
 "Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
 """
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Mask = Tensor | str | None  # bool, True = may attend; "causal"; None = all may
+from helpers.cache import KeyValueCache
+from helpers.given import check_positive, check_rate
+
+Mask = Tensor | None  # bool, True = may attend; None = all may
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
@@ -34,74 +36,8 @@ def causal_mask(T: int, device: torch.device | str | None = None, past: int = 0)
     `past` tokens were read before these T, and all see them. Raises ValueError unless T is
     positive. Paper, section 3.2.3.
     """
-    _check_positive(T=T)
+    check_positive(T=T)
     return torch.ones(T, past + T, dtype=torch.bool, device=device).tril(past)
-
-
-class KeyValueCache:
-    """Keys and values of the tokens read so far, so that a model that writes reads only new ones.
-
-    Give the same cache to each forward of a model, and to each forward only the tokens that are
-    new. Self-attention adds their keys and values to those it has; cross-attention computes those
-    of the memory once. One cache serves one batch of texts, without gradients.
-    """
-
-    def __init__(self) -> None:
-        self.ids: Tensor | None = None  # (B, Tk) all tokens read so far
-        self._rooms: dict[nn.Module, Tensor] = {}  # K and V: (2, B, H, room, d_head)
-        self._lengths: dict[nn.Module, int] = {}  # how much of its room is taken
-        self._memories: dict[nn.Module, Tensor] = {}  # K and V: (2, B, H, S, d_head)
-
-    def length(self, attention: nn.Module) -> int:
-        """How many tokens an attention module has read."""
-        return self._lengths.get(attention, 0)
-
-    def read(self, ids: Tensor) -> Tensor:
-        """Note the new tokens, (B, T), and return all so far, (B, Tk)."""
-        self.ids = ids if self.ids is None else torch.cat([self.ids, ids], dim=1)
-        return self.ids
-
-    def append(self, attention: nn.Module, K: Tensor, V: Tensor) -> tuple[Tensor, Tensor]:
-        """Add keys and values of new tokens, (B, H, T, d_head), and return all: (B, H, Tk, d_head).
-
-        Raises ValueError for keys that carry gradients: what is kept is used again and again.
-        """
-        if K.requires_grad:
-            raise ValueError("cache keeps no gradients: use it under torch.no_grad()")
-        past = self.length(attention)
-        Tk = past + K.shape[2]
-        room = self._room(attention, K, past, Tk)
-        room[0, :, :, past:Tk] = K
-        room[1, :, :, past:Tk] = V
-        self._lengths[attention] = Tk
-        return room[0, :, :, :Tk], room[1, :, :, :Tk]
-
-    def once(
-        self, attention: nn.Module, project: Callable[[], tuple[Tensor, Tensor]]
-    ) -> tuple[Tensor, Tensor]:
-        """Keys and values of the memory, (B, H, S, d_head): computed the first time, then kept."""
-        if attention not in self._memories:
-            self._memories[attention] = torch.stack(project())
-        K, V = self._memories[attention]
-        return K, V
-
-    def keep(self, rows: Tensor) -> None:
-        """Go on with some rows of the batch, in the order of their indices `rows`, (N,)."""
-        self.ids = None if self.ids is None else self.ids[rows]
-        for kept in (self._rooms, self._memories):
-            for attention, keys_and_values in kept.items():
-                kept[attention] = keys_and_values[:, rows]
-
-    def _room(self, attention: nn.Module, K: Tensor, past: int, needed: int) -> Tensor:
-        """Room for `needed` tokens; when it gets tight, twice as much, so that copies are rare."""
-        room = self._rooms.get(attention)
-        if room is None or room.shape[3] < needed:
-            B, H, _, d_head = K.shape
-            larger = K.new_empty(2, B, H, max(needed, 2 * past), d_head)
-            if room is not None:
-                larger[:, :, :, :past] = room[:, :, :, :past]
-            room = self._rooms[attention] = larger
-        return room
 
 
 class MultiHeadAttention(nn.Module):
@@ -113,40 +49,25 @@ class MultiHeadAttention(nn.Module):
     section 3.2.2; dropout on the weights as in the authors' code.
     """
 
-    def __init__(
-        self,
-        d_in: int,
-        d_out: int,
-        num_heads: int,
-        *,
-        d_head: int | None = None,
-        dropout: float = 0.0,
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, d_in: int, d_out: int, num_heads: int, *, d_head: int | None = None,
+                 dropout: float = 0.0, bias: bool = True) -> None:  # fmt: skip
         super().__init__()
-        _check_positive(d_in=d_in, d_out=d_out, num_heads=num_heads)
-        if d_head is None and d_out % num_heads:
-            raise ValueError(f"num_heads is {num_heads}, but must divide the width d_out = {d_out}")
+        check_rate(dropout=dropout)
         self.num_heads = num_heads
-        self.d_head = d_out // num_heads if d_head is None else d_head
-        _check_positive(d_head=self.d_head)
+        self.d_head = _width_of_a_head(d_in, d_out, num_heads, d_head)
         width = num_heads * self.d_head  # of all heads side by side
         self.W_q = nn.Linear(d_in, width, bias=bias)
         self.W_k = nn.Linear(d_in, width, bias=bias)
         self.W_v = nn.Linear(d_in, width, bias=bias)
         self.W_o = nn.Linear(width, d_out, bias=bias)
-        self.dropout = _dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.scale = 1 / math.sqrt(self.d_head)
         self.watched = True  # keep what `weights` is computed from
-        self._seen: tuple[Tensor, Tensor, Mask] | Tensor | None = None
+        self._seen: tuple[Tensor, Tensor, Mask, bool] | Tensor | None = None
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Mask = None,
-        memory: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-    ) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, memory: Tensor | None = None,
+                cache: KeyValueCache | None = None, *,
+                causal: bool = False) -> Tensor:  # fmt: skip
         """Let x attend to itself, or to `memory` (B, Tk, d_in): (B, T, d_in) → (B, T, d_out).
 
         With a cache, x holds the new tokens only, and Tk counts those of the cache too. A query
@@ -157,12 +78,11 @@ class MultiHeadAttention(nn.Module):
         self._check(x, x if memory is None else memory)
         Q = self._split_heads(self.W_q(x))  # (B, H, T, d_head)
         K, V = self._keys_and_values(x, memory, cache)  # (B, H, Tk, d_head) each
-        mask = _four_axes(mask, Q, K)
-        dropout = self.dropout.p if self.dropout.training else 0.0
-        context = _attend(Q, K, V, mask, scale=self.scale, dropout_p=dropout)  # (B, H, T, d_head)
+        mask, causal = _fit(mask, causal, Q, K)
         if self.watched:
-            mask = mask.clone() if isinstance(mask, Tensor) else mask
-            self._seen = Q.detach(), K.detach(), mask
+            self._seen = Q.detach(), K.detach(), mask if mask is None else mask.clone(), causal
+        dropout = self.dropout.p if self.dropout.training else 0.0
+        context = _attend(Q, K, V, mask, causal, scale=self.scale, dropout_p=dropout)
         return self.W_o(context.transpose(1, 2).flatten(2))  # (B, T, H·d_head) → (B, T, d_out)
 
     @property
@@ -173,8 +93,8 @@ class MultiHeadAttention(nn.Module):
         one that was `unwatched`.
         """
         if isinstance(self._seen, tuple):
-            Q, K, mask = self._seen
-            mask = causal_mask(Q.shape[2], Q.device) if isinstance(mask, str) else mask
+            Q, K, mask, causal = self._seen
+            mask = causal_mask(Q.shape[2], Q.device) if causal else mask
             self._seen = _masked_softmax(Q @ K.transpose(-2, -1) * self.scale, mask)
         return self._seen
 
@@ -195,8 +115,7 @@ class MultiHeadAttention(nn.Module):
         return cache.once(self, lambda: project(memory))
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        B, T, _ = x.shape
-        return x.reshape(B, T, self.num_heads, self.d_head).transpose(1, 2)  # (B, H, T, d_head)
+        return x.unflatten(-1, (self.num_heads, self.d_head)).transpose(1, 2)  # (B, H, T, d_head)
 
     def _check(self, x: Tensor, source: Tensor) -> None:
         _check_vectors("x", x, self.W_q.in_features)
@@ -211,32 +130,6 @@ class MultiHeadAttention(nn.Module):
         return f"num_heads={self.num_heads}, d_head={self.d_head}"
 
 
-@contextmanager
-def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
-    """Within this, a model is in train or eval mode; then each part is in its own mode again."""
-    modes = {part: part.training for part in model.modules()}
-    model.train(training)
-    try:
-        yield
-    finally:
-        for part, mode in modes.items():
-            part.training = mode
-
-
-@contextmanager
-def unwatched(model: nn.Module) -> Iterator[None]:
-    """Within this, the attentions of a model keep nothing for `weights`, which spares memory."""
-    attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
-    before = [attention.watched for attention in attentions]
-    for attention in attentions:
-        attention.watched, attention.weights = False, None
-    try:
-        yield
-    finally:
-        for attention, watched in zip(attentions, before, strict=True):
-            attention.watched = watched
-
-
 class PositionalEncoding(nn.Module):
     """Add to each token the sine and cosine of its position at d_model/2 wavelengths.
 
@@ -247,7 +140,8 @@ class PositionalEncoding(nn.Module):
 
     def __init__(self, d_model: int, max_len: int = 1024, dropout: float = 0.0) -> None:
         super().__init__()
-        _check_positive(d_model=d_model, max_len=max_len)
+        check_positive(d_model=d_model, max_len=max_len)
+        check_rate(dropout=dropout)
         if d_model % 2:
             raise ValueError(f"d_model is {d_model}, but must be even: each sine has its cosine")
         position = torch.arange(max_len, dtype=torch.float64)[:, None]  # (max_len, 1)
@@ -255,7 +149,7 @@ class PositionalEncoding(nn.Module):
         angle = position / 10000 ** (even / d_model)  # (max_len, d_model/2)
         table = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # sin, cos, sin, cos …
         self.register_buffer("table", table.to(torch.get_default_dtype()), persistent=False)
-        self.dropout = _dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, places: Tensor | None = None) -> Tensor:
         """Add the first T rows of the table to each sentence: (…, T, d_model) → (…, T, d_model).
@@ -284,22 +178,16 @@ class FeedForward(nn.Module):
     dropout outside [0, 1). Paper, section 3.3; GELU from Hendrycks and Gimpel (2016).
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        d_ff: int,
-        *,
-        dropout: float = 0.0,
-        activation: str = "relu",
-        bias: bool = True,
-    ) -> None:
+    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, activation: str = "relu",
+                 bias: bool = True) -> None:  # fmt: skip
         super().__init__()
-        _check_positive(d_model=d_model, d_ff=d_ff)
+        check_positive(d_model=d_model, d_ff=d_ff)
+        check_rate(dropout=dropout)
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation is {activation!r}, but must be one of {[*ACTIVATIONS]}")
         self.W1 = nn.Linear(d_model, d_ff, bias=bias)
         self.activation = ACTIVATIONS[activation]()
-        self.dropout = _dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.W2 = nn.Linear(d_ff, d_model, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -315,12 +203,42 @@ class FeedForward(nn.Module):
         return self.W2(hidden)  # (…, d_model)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LayerOptions:
+    """What an encoder or decoder layer is told besides its sizes; as in the paper if nothing."""
+
+    d_head: int | None = None  # features of each head; None: d_model / num_heads
+    dropout: float = 0.0  # of the attention weights, and of what each sub-layer adds
+    pre_norm: bool = False  # LayerNorm before each sub-layer, not after
+    activation: str = "relu"
+    bias: bool = True  # of the linear maps
+    eps: float = 1e-5  # of LayerNorm
+
+    def attention(self, d_model: int, num_heads: int) -> MultiHeadAttention:
+        """Make a layer's attention."""
+        options = {"d_head": self.d_head, "dropout": self.dropout, "bias": self.bias}
+        return MultiHeadAttention(d_model, d_model, num_heads, **options)
+
+    def feed_forward(self, d_model: int, d_ff: int) -> FeedForward:
+        """Make a layer's feed-forward network; between its maps nothing is dropped."""
+        return FeedForward(d_model, d_ff, activation=self.activation, bias=self.bias)
+
+    def norm(self, d_model: int) -> nn.LayerNorm:
+        """Make one LayerNorm."""
+        return nn.LayerNorm(d_model, eps=self.eps)
+
+    def last_norm(self, d_model: int) -> nn.Module:
+        """Make what a stack ends with: LayerNorm if its layers are pre-norm, else nothing."""
+        return self.norm(d_model) if self.pre_norm else nn.Identity()
+
+
 class ResidualLayer(nn.Module):
     """What encoder and decoder layers share: the path around each sub-layer."""
 
     def __init__(self, dropout: float, pre_norm: bool) -> None:
         super().__init__()
-        self.dropout = _dropout(dropout)
+        check_rate(dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
         self.pre_norm = pre_norm
 
     def add_and_norm(
@@ -339,81 +257,51 @@ class ResidualLayer(nn.Module):
 class EncoderLayer(ResidualLayer):
     """Self-attention, then feed-forward, each with Add & Norm: (B, T, d_model) → (B, T, d_model).
 
-    Raises ValueError for heads that do not divide d_model, an unknown activation, or a dropout
-    outside [0, 1). Paper, section 3.1.
+    `options` are those of LayerOptions. Raises ValueError for heads that do not divide d_model, an
+    unknown activation, or a dropout outside [0, 1). Paper, section 3.1.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        *,
-        d_head: int | None = None,
-        dropout: float = 0.0,
-        pre_norm: bool = False,
-        activation: str = "relu",
-        bias: bool = True,
-        eps: float = 1e-5,
-    ) -> None:
-        super().__init__(dropout, pre_norm)
-        self.attention = MultiHeadAttention(
-            d_model, d_model, num_heads, d_head=d_head, dropout=dropout, bias=bias
-        )
-        self.norm1 = nn.LayerNorm(d_model, eps=eps)
-        self.feed_forward = FeedForward(d_model, d_ff, activation=activation, bias=bias)
-        self.norm2 = nn.LayerNorm(d_model, eps=eps)
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, **options: Any) -> None:
+        like = LayerOptions(**options)
+        super().__init__(like.dropout, like.pre_norm)
+        self.attention = like.attention(d_model, num_heads)
+        self.norm1 = like.norm(d_model)
+        self.feed_forward = like.feed_forward(d_model, d_ff)
+        self.norm2 = like.norm(d_model)
 
-    def forward(self, x: Tensor, mask: Mask = None, cache: KeyValueCache | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Mask = None, cache: KeyValueCache | None = None, *,
+                causal: bool = False) -> Tensor:  # fmt: skip
         """Mix the tokens, then transform each one: (B, T, d_model) → (B, T, d_model).
 
         Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
         """
         _check_vectors("x", x, self.norm1.normalized_shape[0])
-        x = self.add_and_norm(x, lambda h: self.attention(h, mask, cache=cache), self.norm1)
+        x = self.add_and_norm(
+            x, lambda h: self.attention(h, mask, cache=cache, causal=causal), self.norm1
+        )
         return self.add_and_norm(x, self.feed_forward, self.norm2)
 
 
 class DecoderLayer(ResidualLayer):
     """Causal self-attention, attention to the encoder, feed-forward, each with Add & Norm.
 
-    (B, T, d_model) and memory (B, S, d_model) → (B, T, d_model). Raises ValueError for heads that
-    do not divide d_model, an unknown activation, or a dropout outside [0, 1). Paper, section 3.1.
+    (B, T, d_model) and memory (B, S, d_model) → (B, T, d_model). `options` are those of
+    LayerOptions. Raises ValueError for heads that do not divide d_model, an unknown activation, or
+    a dropout outside [0, 1). Paper, section 3.1.
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        *,
-        d_head: int | None = None,
-        dropout: float = 0.0,
-        pre_norm: bool = False,
-        activation: str = "relu",
-        bias: bool = True,
-        eps: float = 1e-5,
-    ) -> None:
-        super().__init__(dropout, pre_norm)
-        self.self_attention = MultiHeadAttention(
-            d_model, d_model, num_heads, d_head=d_head, dropout=dropout, bias=bias
-        )
-        self.norm1 = nn.LayerNorm(d_model, eps=eps)
-        self.cross_attention = MultiHeadAttention(
-            d_model, d_model, num_heads, d_head=d_head, dropout=dropout, bias=bias
-        )
-        self.norm2 = nn.LayerNorm(d_model, eps=eps)
-        self.feed_forward = FeedForward(d_model, d_ff, activation=activation, bias=bias)
-        self.norm3 = nn.LayerNorm(d_model, eps=eps)
+    def __init__(self, d_model: int, num_heads: int, d_ff: int, **options: Any) -> None:
+        like = LayerOptions(**options)
+        super().__init__(like.dropout, like.pre_norm)
+        self.self_attention = like.attention(d_model, num_heads)
+        self.norm1 = like.norm(d_model)
+        self.cross_attention = like.attention(d_model, num_heads)
+        self.norm2 = like.norm(d_model)
+        self.feed_forward = like.feed_forward(d_model, d_ff)
+        self.norm3 = like.norm(d_model)
 
-    def forward(
-        self,
-        y: Tensor,
-        memory: Tensor,
-        mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-    ) -> Tensor:
+    def forward(self, y: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None,
+                cache: KeyValueCache | None = None) -> Tensor:  # fmt: skip
         """Read what is written so far, then the memory, then transform: (B, T, d_model).
 
         No token ever sees a later one; `mask` can only forbid more (padding). `memory_mask` says
@@ -421,9 +309,9 @@ class DecoderLayer(ResidualLayer):
         TypeError for a mask that is not boolean.
         """
         _check_vectors("y", y, self.norm1.normalized_shape[0])
-        past = 0 if cache is None else cache.length(self.self_attention)
-        causal = _only_earlier(y, past, mask, self.self_attention.num_heads)
-        y = self.add_and_norm(y, lambda h: self.self_attention(h, causal, None, cache), self.norm1)
+        y = self.add_and_norm(
+            y, lambda h: self.self_attention(h, mask, cache=cache, causal=True), self.norm1
+        )
         y = self.add_and_norm(
             y, lambda h: self.cross_attention(h, memory_mask, memory, cache), self.norm2
         )
@@ -447,371 +335,40 @@ def make_stack(layer: nn.Module, n: int) -> Stack:
     """
     if not isinstance(layer, nn.Module):
         raise TypeError(f"layer is a {type(layer).__name__}, but must be a torch.nn.Module")
-    _check_positive(n=n)
+    check_positive(n=n)
     return Stack(copy.deepcopy(layer) for _ in range(n))
 
 
-class LayerStack(nn.Module):
-    """What encoder and decoder share: layers of one kind, and a last LayerNorm if pre-norm."""
-
-    layer_type: type[ResidualLayer]
-
-    def __init__(
-        self,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        *,
-        pre_norm: bool = False,
-        eps: float = 1e-5,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        _check_positive(num_layers=num_layers)
-        self.layers = Stack(
-            self.layer_type(d_model, num_heads, d_ff, pre_norm=pre_norm, eps=eps, **options)
-            for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(d_model, eps=eps) if pre_norm else nn.Identity()
-
-
-class Encoder(LayerStack):
-    """A stack of encoder layers, and a last LayerNorm if they are pre-norm: (B, T, d_model).
-
-    `options` (d_head, dropout, activation, bias) go to each EncoderLayer, which says what it
-    raises. Paper, section 3.1.
-    """
-
-    layer_type = EncoderLayer
-
-    def forward(self, x: Tensor, mask: Mask = None, cache: KeyValueCache | None = None) -> Tensor:
-        """Pass the sentence through all layers: (B, T, d_model) → (B, T, d_model).
-
-        Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
-        """
-        return self.norm(self.layers(x, mask, cache))
-
-
-class Decoder(LayerStack):
-    """A stack of decoder layers, and a last LayerNorm if they are pre-norm: (B, T, d_model).
-
-    `options` (d_head, dropout, activation, bias) go to each DecoderLayer, which says what it
-    raises. Paper, section 3.1.
-    """
-
-    layer_type = DecoderLayer
-
-    def forward(
-        self,
-        y: Tensor,
-        memory: Tensor,
-        mask: Tensor | None = None,
-        memory_mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-    ) -> Tensor:
-        """Pass y through all layers, each reading the same memory (B, S, d_model): (B, T, d_model).
-
-        Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
-        """
-        return self.norm(self.layers(y, memory, mask, memory_mask, cache))
-
-
-class Transformer(nn.Module):
-    """The encoder–decoder of the paper: source and target ids in, logits of the next token out.
-
-    (B, S) and (B, T) ids → (B, T, tgt_vocab_size). `max_len` bounds S and T; `options` (pre_norm,
-    activation, d_head, bias, eps) go to every layer. Raises ValueError for a pad_id outside a
-    vocabulary, an odd d_model, and what the layers refuse. Paper, figure 1 and section 3.4.
-    """
-
-    def __init__(
-        self,
-        src_vocab_size: int,
-        tgt_vocab_size: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        *,
-        pad_id: int = 0,
-        max_len: int = 1024,
-        dropout: float = 0.0,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        _check_positive(
-            d_model=d_model, src_vocab_size=src_vocab_size, tgt_vocab_size=tgt_vocab_size
-        )
-        _check_pad_id(pad_id, min(src_vocab_size, tgt_vocab_size))
-        self.pad_id = pad_id
-        std = d_model**-0.5  # so that √d_model times a row has spread 1
-        self.src_tokens = _embedding(src_vocab_size, d_model, std)
-        self.tgt_tokens = _embedding(tgt_vocab_size, d_model, std)
-        self.positions = PositionalEncoding(d_model, max_len, dropout)
-        sizes = (d_model, num_heads, d_ff, num_layers)
-        self.encoder = Encoder(*sizes, dropout=dropout, **options)
-        self.decoder = Decoder(*sizes, dropout=dropout, **options)
-        self.output = nn.Linear(d_model, tgt_vocab_size, bias=False)
-
-    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """Logits of the token after each target token: (B, S), (B, T) → (B, T, tgt_vocab_size).
-
-        Raises ValueError for an id outside its vocabulary or more than max_len tokens.
-        """
-        return self.decode(tgt, self.encode(src), self.padding_mask(src))
-
-    def encode(self, src: Tensor) -> Tensor:
-        """Read the source: (B, S) → (B, S, d_model). Raises as `forward` does."""
-        _check_ids("src", src, self.src_tokens.num_embeddings, self.positions.table.shape[0])
-        x = self.positions(self._scaled(self.src_tokens, src))  # (B, S, d_model)
-        return self.encoder(x, self.padding_mask(src))
-
-    def decode(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        memory_mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
-    ) -> Tensor:
-        """Logits from target ids and what `encode` returned: (B, T) → (B, T, tgt_vocab_size).
-
-        `memory_mask` is the source's `padding_mask`. With a cache, `tgt` holds the new tokens
-        only. Raises as `forward` does.
-        """
-        room = _room(self.positions.table.shape[0], cache)
-        _check_ids("tgt", tgt, self.tgt_tokens.num_embeddings, room)
-        return self.output(self._write(tgt, memory, memory_mask, cache))  # (B, T, tgt_vocab_size)
-
-    def padding_mask(self, ids: Tensor) -> Tensor:
-        """Real tokens may be read, padding may not: (B, T) → (B, 1, T) bool, for every query."""
-        return (ids != self.pad_id)[:, None, :]
-
-    def answering(self, src: Tensor) -> "Answering":
-        """What `helpers.decoding.generate` needs to translate the sentences src, (B, S)."""
-        return Answering(self, src)
-
-    def _write(
-        self,
-        tgt: Tensor,
-        memory: Tensor,
-        memory_mask: Tensor | None,
-        cache: KeyValueCache | None = None,
-        padding: Tensor | None = None,
-    ) -> Tensor:
-        """The decoder's vectors of the tokens tgt: (B, T) → (B, T, d_model)."""
-        seen = tgt if cache is None else cache.read(tgt)  # (B, Tk)
-        readable = _readable(seen, self.pad_id, padding)  # (B, 1, Tk)
-        places = _places(seen.shape[1] - tgt.shape[1], seen, padding)  # (T,) or (B, T)
-        y = self.positions(self._scaled(self.tgt_tokens, tgt), places)  # (B, T, d_model)
-        return self.decoder(y, memory, readable, memory_mask, cache)
-
-    @staticmethod
-    def _scaled(tokens: nn.Embedding, ids: Tensor) -> Tensor:
-        return tokens(ids) * math.sqrt(tokens.embedding_dim)  # (B, T, d_model)
-
-
-class DecoderOnly(nn.Module):
-    """A GPT-style language model: ids in, logits of the next token at every position out.
-
-    (B, T) ids → (B, T, vocab_size), with learned positions and T up to `context_length`. Its layers
-    are encoder layers under a causal mask: without an encoder there is nothing to cross-attend to.
-    `tie_weights` reuses the token table as output weights. With `pad_id`, padding is never read.
-    `options` (d_head, activation, bias) go to every layer; GPT-2 takes pre_norm=True and
-    activation="gelu_tanh". Raises ValueError for a pad_id outside the vocabulary and what the
-    layers refuse. Radford et al. (2018, 2019).
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        context_length: int,
-        d_model: int,
-        num_heads: int,
-        d_ff: int,
-        num_layers: int,
-        *,
-        pad_id: int | None = None,
-        tie_weights: bool = False,
-        dropout: float = 0.0,
-        pre_norm: bool = False,
-        eps: float = 1e-5,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        _check_positive(vocab_size=vocab_size, context_length=context_length, d_model=d_model)
-        _check_positive(num_layers=num_layers)
-        _check_pad_id(pad_id, vocab_size)
-        self.pad_id = pad_id
-        self.tokens = _embedding(vocab_size, d_model, std=0.02)  # GPT-2's: small logits at first
-        self.positions = _embedding(context_length, d_model, std=0.02)
-        self.dropout = _dropout(dropout)
-        options |= {"dropout": dropout, "pre_norm": pre_norm, "eps": eps}
-        self.layers = Stack(
-            EncoderLayer(d_model, num_heads, d_ff, **options) for _ in range(num_layers)
-        )
-        self.norm = nn.LayerNorm(d_model, eps=eps) if pre_norm else nn.Identity()
-        self.output = nn.Linear(d_model, vocab_size, bias=False)
-        if tie_weights:
-            self.output.weight = self.tokens.weight
-
-    def forward(self, ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
-        """Logits of the token after each token: (B, T) → (B, T, vocab_size).
-
-        With a cache, `ids` holds the new tokens only. Raises ValueError for an id outside the
-        vocabulary or more tokens than the context holds.
-        """
-        room = _room(self.positions.num_embeddings, cache)
-        _check_ids("ids", ids, self.tokens.num_embeddings, room)
-        return self.output(self._read(ids, cache))  # (B, T, vocab_size)
-
-    @contextmanager
-    def continuation(
-        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, cached: bool = True
-    ) -> Iterator["Continuation"]:
-        """What `helpers.decoding.generate` needs to continue the prompts.
-
-        Raises ValueError for an id outside the vocabulary or more tokens than the context holds.
-        """
-        _check_prompts(prompts, self.tokens.num_embeddings)
-        _check_room(prompts, max_new_tokens, self.positions.num_embeddings)
-
-        def read(ids: Tensor, rows: list[int], *rest: Any) -> Tensor:
-            return self.output(self._read(ids, *rest)[:, -1])
-
-        with _writing(self):
-            yield Continuation(read, prompts, self.tokens.weight.device, cached)
-
-    def _read(
-        self, ids: Tensor, cache: KeyValueCache | None = None, padding: Tensor | None = None
-    ) -> Tensor:
-        """The last layer's vectors of the tokens ids: (B, T) → (B, T, d_model)."""
-        seen = ids if cache is None else cache.read(ids)  # (B, Tk)
-        past = seen.shape[1] - ids.shape[1]
-        places = _places(past, seen, padding)  # (T,) or (B, T)
-        x = self.dropout(self.tokens(ids) + self.positions(places))  # (B, T, d_model)
-        mask = _only_earlier(x, past, _readable(seen, self.pad_id, padding))
-        return self.norm(self.layers(x, mask, cache))
-
-
-class Answering:
-    """A translator and the sentences src, (B, S), that it answers: see `Transformer.answering`."""
-
-    def __init__(self, model: Transformer, src: Tensor) -> None:
-        self.model = model
-        self.src = src
-
-    @contextmanager
-    def continuation(
-        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, cached: bool = True
-    ) -> Iterator["Continuation"]:
-        """What `helpers.decoding.generate` needs to continue the prompts, one for each sentence.
-
-        Raises ValueError for another number of prompts, an id outside the vocabulary, or more
-        tokens than max_len.
-        """
-        model, src = self.model, self.src
-        if len(prompts) != len(src):
-            raise ValueError(f"prompts has {len(prompts)} rows, but src has {len(src)} sentences")
-        _check_prompts(prompts, model.tgt_tokens.num_embeddings)
-        _check_room(prompts, max_new_tokens, model.positions.table.shape[0])
-        with _writing(model):
-            memory, real = model.encode(src), model.padding_mask(src)
-
-            def read(ids: Tensor, rows: list[int], *rest: Any) -> Tensor:
-                return model.output(model._write(ids, memory[rows], real[rows], *rest)[:, -1])
-
-            yield Continuation(read, prompts, src.device, cached)
-
-
-class Continuation:
-    """Texts that a model writes on, one token at a time.
-
-    A call takes the newest token of each row that goes on, {row: id}, and returns the logits of
-    the token after it, NumPy (rows, V). The first call takes {} and reads the prompts. Shorter
-    prompts get padding at their left, which is never read and has no position. Without a cache,
-    every call reads everything again.
-    """
-
-    def __init__(
-        self,
-        read: Callable[..., Tensor],  # ids (B, T), rows, cache, padding (B,) → logits (B, V)
-        prompts: Sequence[Sequence[int]],
-        device: torch.device,
-        cached: bool,
-    ) -> None:
-        self.read = read
-        self.device = device
-        self.cache = KeyValueCache() if cached else None
-        longest = max(map(len, prompts))
-        self.padding = [longest - len(prompt) for prompt in prompts]
-        self.texts = [[0] * n + [*p] for n, p in zip(self.padding, prompts, strict=True)]
-        self.rows = list(range(len(prompts)))  # those that go on
-
-    def __call__(self, newest: dict[int, int]) -> np.ndarray:
-        """Logits after the newest token of each row: {row: id} → (rows, V)."""
-        before, self.rows = self.rows, list(newest) or self.rows
-        for row, i in newest.items():
-            self.texts[row].append(i)
-        unread = slice(None)
-        if newest and self.cache is not None:
-            unread = slice(-1, None)
-            if self.rows != before:
-                self.cache.keep(self._tensor([before.index(row) for row in self.rows]))
-        ids = self._tensor([self.texts[row][unread] for row in self.rows])
-        padding = [self.padding[row] for row in self.rows]
-        padding = self._tensor(padding) if any(padding) else None
-        return self.read(ids, self.rows, self.cache, padding).cpu().double().numpy()
-
-    def _tensor(self, numbers: list) -> Tensor:
-        return torch.tensor(numbers, device=self.device)
+@contextmanager
+def in_mode(model: nn.Module, training: bool) -> Iterator[None]:
+    """Within this, a model is in train or eval mode; then each part is in its own mode again."""
+    modes = {part: part.training for part in model.modules()}
+    model.train(training)
+    try:
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
 
 
 @contextmanager
-def _writing(model: nn.Module) -> Iterator[None]:
-    with in_mode(model, training=False), torch.no_grad(), unwatched(model):
+def unwatched(model: nn.Module) -> Iterator[None]:
+    """Within this, the attentions of a model keep nothing for `weights`, which spares memory."""
+    attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
+    before = [attention.watched for attention in attentions]
+    for attention in attentions:
+        attention.watched, attention.weights = False, None
+    try:
         yield
+    finally:
+        for attention, watched in zip(attentions, before, strict=True):
+            attention.watched = watched
 
 
-def _places(past: int, seen: Tensor, padding: Tensor | None) -> Tensor:
-    """Positions of the tokens after the `past` first ones: (T,), or (B, T) behind padding."""
-    places = torch.arange(past, seen.shape[1], device=seen.device)
-    return places if padding is None else (places - padding[:, None]).clamp(min=0)
-
-
-def _readable(seen: Tensor, pad_id: int | None, padding: Tensor | None) -> Tensor | None:
-    """Which tokens may be read: neither pad_id nor the first `padding` of a row. (B, 1, Tk)."""
-    readable = None if pad_id is None else seen != pad_id
-    if padding is not None:
-        real = torch.arange(seen.shape[1], device=seen.device) >= padding[:, None]
-        readable = real if readable is None else readable & real
-    return None if readable is None else readable[:, None]
-
-
-def _only_earlier(x: Tensor, past: int, mask: Tensor | None, num_heads: int = 1) -> Mask:
-    """The causal mask of the tokens x behind `past` others, and what `mask` forbids beside."""
-    if mask is None:
-        return "causal"
-    B, T, _ = x.shape
-    mask = _fit_mask(mask, (B, num_heads, T, past + T))
-    return mask if T == 1 else causal_mask(T, x.device, past) & mask
-
-
-def _four_axes(mask: Mask, Q: Tensor, K: Tensor) -> Mask:
-    """A mask fit for scores Q Kᵀ, (B, H, T, Tk); "causal" stays where T = Tk, which is faster."""
-    T, Tk = Q.shape[2], K.shape[2]
-    if isinstance(mask, str) and mask == "causal":
-        if T == 1:
-            return None  # the newest token may read them all
-        return mask if T == Tk else causal_mask(T, Q.device, Tk - T)[None, None]
-    return None if mask is None else _fit_mask(mask, (*Q.shape[:3], Tk))
-
-
-def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Mask, **options: float) -> Tensor:
+def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Mask, causal: bool, **options: float) -> Tensor:
     """softmax(Q Kᵀ · scale) V, fused: (B, H, T, d_head); zeros for a query that has no key."""
-    if not isinstance(mask, Tensor):
-        is_causal = mask == "causal"
-        return F.scaled_dot_product_attention(Q, K, V, is_causal=is_causal, **options)
+    if mask is None:
+        return F.scaled_dot_product_attention(Q, K, V, is_causal=causal, **options)
     no_key = ~mask.any(dim=-1, keepdim=True)  # (…, T, 1): such a row is opened, or it gives NaN
     if mask.is_cpu and not no_key.any():  # on a GPU, looking would wait for all before it
         return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, **options)
@@ -819,16 +376,28 @@ def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Mask, **options: float) -> Te
     return context.masked_fill(no_key, 0.0)
 
 
-def _masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+def _masked_softmax(scores: Tensor, mask: Mask) -> Tensor:
     """Weights over the allowed keys, (B, H, T, Tk); zeros for a query that has none."""
     if mask is None:
         return scores.softmax(dim=-1)
-    forbidden = ~_fit_mask(mask, scores.shape)
     lowest = torch.finfo(scores.dtype).min  # not -inf: a row of -inf alone would give NaN
-    return scores.masked_fill(forbidden, lowest).softmax(dim=-1).masked_fill(forbidden, 0.0)
+    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
-def _fit_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _fit(mask: Mask, causal: bool, Q: Tensor, K: Tensor) -> tuple[Mask, bool]:
+    """What scores Q Kᵀ, (B, H, T, Tk), need: a mask, or `causal` alone, which is faster."""
+    T, Tk = Q.shape[2], K.shape[2]
+    if mask is not None:
+        mask = _four_axes(mask, (*Q.shape[:3], Tk))
+    if not causal or T == 1:  # the newest token may read them all
+        return mask, False
+    if mask is None and T == Tk:
+        return None, True
+    earlier = causal_mask(T, Q.device, Tk - T)
+    return earlier if mask is None else earlier & mask, False
+
+
+def _four_axes(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Check a mask against scores of shape (B, H, T, Tk) and give it all four axes."""
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         kind = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
@@ -846,69 +415,15 @@ def _fit_mask(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
     return full
 
 
-def _dropout(p: float) -> nn.Dropout:
-    if not 0 <= p < 1:
-        raise ValueError(f"dropout is {p}, but must be at least 0 and less than 1")
-    return nn.Dropout(p)
-
-
-def _embedding(rows: int, width: int, std: float) -> nn.Embedding:
-    table = nn.Embedding(rows, width)
-    nn.init.normal_(table.weight, std=std)
-    return table
-
-
-def _check_positive(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if not size > 0:
-            raise ValueError(f"{name} is {size}, but must be positive")
+def _width_of_a_head(d_in: int, d_out: int, num_heads: int, d_head: int | None) -> int:
+    check_positive(d_in=d_in, d_out=d_out, num_heads=num_heads)
+    if d_head is None and d_out % num_heads:
+        raise ValueError(f"num_heads is {num_heads}, but must divide the width d_out = {d_out}")
+    d_head = d_out // num_heads if d_head is None else d_head
+    check_positive(d_head=d_head)
+    return d_head
 
 
 def _check_vectors(name: str, x: Tensor, width: int) -> None:
     if x.ndim != 3 or x.shape[-1] != width:
         raise ValueError(f"{name} has shape {tuple(x.shape)}, but must be (B, T, {width})")
-
-
-def _check_pad_id(pad_id: int | None, vocab_size: int) -> None:
-    if pad_id is not None and not 0 <= pad_id < vocab_size:
-        raise ValueError(f"pad_id is {pad_id}, but must be an id from 0 to {vocab_size - 1}")
-
-
-def _check_prompts(prompts: Sequence[Sequence[int]], vocab_size: int) -> None:
-    for i in (i for prompt in prompts for i in prompt):
-        if not 0 <= i < vocab_size:
-            raise ValueError(
-                f"prompts holds the id {i}, but ids must be from 0 to {vocab_size - 1}"
-            )
-
-
-def _check_room(prompts: Sequence[Sequence[int]], max_new_tokens: int, max_len: int) -> None:
-    longest = max(map(len, prompts))
-    needed = longest + max_new_tokens - 1  # the last one is not read again
-    if needed > max_len:
-        raise ValueError(
-            f"max_new_tokens is {max_new_tokens}, which makes {needed} tokens to read after a "
-            f"prompt of {longest}, but the context holds {max_len}"
-        )
-
-
-def _room(max_len: int, cache: KeyValueCache | None) -> int:
-    """How many tokens may follow those in the cache."""
-    past = 0 if cache is None or cache.ids is None else cache.ids.shape[1]
-    if past >= max_len:
-        raise ValueError(f"cache holds {past} tokens, and with them the context is full")
-    return max_len - past
-
-
-def _check_ids(name: str, ids: Tensor, vocab_size: int, max_len: int) -> None:
-    if not isinstance(ids, Tensor) or ids.dtype not in (torch.int64, torch.int32):
-        kind = f"dtype {ids.dtype}" if isinstance(ids, Tensor) else f"type {type(ids).__name__}"
-        raise TypeError(f"{name} has {kind}, but must be a tensor of int64 ids")
-    if ids.ndim != 2 or 0 in ids.shape or ids.shape[1] > max_len:
-        raise ValueError(
-            f"{name} has shape {tuple(ids.shape)}, but must be (B, T) with T from 1 to {max_len}"
-        )
-    low, high = (int(i) for i in ids.aminmax())
-    if low < 0 or high >= vocab_size:
-        wrong = low if low < 0 else high
-        raise ValueError(f"{name} holds the id {wrong}, but ids must be from 0 to {vocab_size - 1}")

@@ -35,13 +35,8 @@ def display(shown: Shown) -> None:
         print(shown.text.encode(encoding, "replace").decode(encoding))
 
 
-def show(
-    array: Any,
-    rows: Sequence[Any] | None = None,
-    columns: Sequence[Any] | None = None,
-    title: str | None = None,
-    decimals: int = 4,
-) -> None:
+def show(array: Any, rows: Sequence[Any] | None = None, columns: Sequence[Any] | None = None,
+         title: str | None = None, decimals: int = 4) -> None:  # fmt: skip
     """Show a number, vector or matrix (or a batch of them) with labelled rows and columns.
 
     Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.

@@ -38,9 +38,7 @@ def encode(tokens: Iterable[str], vocab: Mapping[str, int]) -> np.ndarray:
     if isinstance(tokens, str):
         raise TypeError("tokens is a str, but must be a list of tokens: split the sentence first")
     tokens = list(tokens)
-    for token in tokens:
-        if token not in vocab:
-            raise ValueError(f"token {token!r} is not among the {len(vocab)} of the vocabulary")
+    _check_known(tokens, vocab)
     return np.array([vocab[token] for token in tokens], dtype=np.int64)
 
 
@@ -51,9 +49,8 @@ def decode(ids: Iterable[int], vocab: Mapping[str, int]) -> list[str]:
     """
     token_of = {id_: token for token, id_ in vocab.items()}
     ids = [int(id_) for id_ in ids]
-    for id_ in ids:
-        if id_ not in token_of:
-            raise ValueError(f"id {id_} is not in the vocabulary of {len(vocab)} tokens")
+    if unknown := [id_ for id_ in ids if id_ not in token_of]:
+        raise ValueError(f"id {unknown[0]} is not in the vocabulary of {len(vocab)} tokens")
     return [token_of[id_] for id_ in ids]
 
 
@@ -83,11 +80,7 @@ def one_hot(ids: np.ndarray, vocab_size: int) -> np.ndarray:
     Raises TypeError for ids that are not integers, ValueError for one outside 0 … V-1.
     """
     ids = np.asarray(ids)
-    if not np.issubdtype(ids.dtype, np.integer):
-        raise TypeError(f"ids has dtype {ids.dtype}, but must hold integers")
-    if ids.size and not (0 <= ids.min() and ids.max() < vocab_size):
-        bad = ids[(ids < 0) | (ids >= vocab_size)].flat[0]
-        raise ValueError(f"ids holds {bad}, but must lie in 0 … {vocab_size - 1}")
+    _check_ids(ids, vocab_size)
     return (ids[..., None] == np.arange(vocab_size)).astype(np.float32)
 
 
@@ -96,11 +89,7 @@ def embed(onehot: np.ndarray, table: np.ndarray) -> np.ndarray:
 
     Raises ValueError when the table has not one row per word.
     """
-    if np.ndim(table) != 2 or np.shape(onehot)[-1] != np.shape(table)[0]:
-        raise ValueError(
-            f"table has shape {np.shape(table)}, but must be (V, D) with V = "
-            f"{np.shape(onehot)[-1]}, the last axis of onehot {np.shape(onehot)}"
-        )
+    _check_table(table, onehot)
     return onehot @ table
 
 
@@ -113,3 +102,24 @@ def _split(sentences: Sequence[str]) -> list[list[str]]:
     if not all(rows):
         raise ValueError(f"sentences[{rows.index([])}] is empty, but must hold at least one token")
     return rows
+
+
+def _check_known(tokens: list[str], vocab: Mapping[str, int]) -> None:
+    if unknown := [token for token in tokens if token not in vocab]:
+        raise ValueError(f"token {unknown[0]!r} is not among the {len(vocab)} of the vocabulary")
+
+
+def _check_ids(ids: np.ndarray, vocab_size: int) -> None:
+    if not np.issubdtype(ids.dtype, np.integer):
+        raise TypeError(f"ids has dtype {ids.dtype}, but must hold integers")
+    bad = ids[(ids < 0) | (ids >= vocab_size)]
+    if bad.size:
+        raise ValueError(f"ids holds {bad[0]}, but must lie in 0 … {vocab_size - 1}")
+
+
+def _check_table(table: np.ndarray, onehot: np.ndarray) -> None:
+    if np.ndim(table) != 2 or np.shape(onehot)[-1] != np.shape(table)[0]:
+        raise ValueError(
+            f"table has shape {np.shape(table)}, but must be (V, D) with V = "
+            f"{np.shape(onehot)[-1]}, the last axis of onehot {np.shape(onehot)}"
+        )

@@ -1,6 +1,5 @@
 """Classes of learners for `make grade`: honest ones, cheats and vandals, and what each must get."""
 
-import inspect
 import json
 from pathlib import Path
 
@@ -42,8 +41,6 @@ def checked(*sources: str) -> list[str]:
     return [cell for name, source in pairs for cell in (source, f"{name} = check({name})")]
 
 
-# ---------------------------------------------------------------- honest ones
-
 IMPORTS = """
 import copy, math, random
 import torch.nn as nn
@@ -83,57 +80,11 @@ def honest(count: int) -> dict[str, tuple[list[str], dict[str, str]]]:
     names = [name for name in exercises() if name in by_name]
     for i in range(count):
         mine = [names[(4 * i + k) % len(names)] for k in range(4)]
-        given = [by_name[name][i * 7 % len(by_name[name])] for name in mine]
-        cells = [START, IMPORTS, *checked(*[answer.source.strip() for answer in given])]
-        told[f"learner {i:02}"] = (
-            cells,
-            {
-                name: RIGHT if answer.right else WRONG
-                for name, answer in zip(mine, given, strict=True)
-            },
-        )
+        given = {name: by_name[name][i * 7 % len(by_name[name])] for name in mine}
+        cells = [START, IMPORTS, *checked(*[answer.source.strip() for answer in given.values()])]
+        statuses = {name: RIGHT if answer.right else WRONG for name, answer in given.items()}
+        told[f"learner {i:02}"] = cells, statuses
     return told
-
-
-def of_lesson(stage: str, count: int) -> dict[str, tuple[Path, dict[int, str], dict[str, str]]]:
-    """Learners with the course's own notebook, each with other answers, right and wrong ones.
-
-    Gives the notebook, by the number of a code cell what the learner wrote, and the statuses.
-    """
-    path = next((Path(__file__).parents[1] / "notebooks").glob(f"{stage}_*.ipynb"))
-    code = [c for c in json.loads(path.read_text("utf-8"))["cells"] if c["cell_type"] == "code"]
-    places = {
-        name: i
-        for i, cell in enumerate(code)
-        for name in exercises()
-        if "".join(cell["source"]).startswith(f"def {name}(") and "..." in "".join(cell["source"])
-    }
-    written = {name: _answers_to(name) for name in places}
-    told = {}
-    for k in range(count):
-        mine = {name: given[k % len(given)] for name, given in written.items()}
-        cells = {places[name]: f"{IMPORTS}\n{source}" for name, (source, _) in mine.items()}
-        told[f"learner {k:03}"] = path, cells, {name: s for name, (_, s) in mine.items()}
-    return told
-
-
-def _answers_to(name: str) -> list[tuple[str, str]]:
-    """Answers to an exercise and their statuses; the reference, if there is no other."""
-    known = exercises()[name]
-    given = [
-        (a.source.strip(), RIGHT if a.right else WRONG) for a in answers() if a.exercise == name
-    ]
-    return given or [(inspect.getsource(known.reference).strip(), RIGHT)]
-
-
-def write_lesson(path: Path, original: Path, written: dict[int, str]) -> None:
-    """The notebook of a learner who has replaced some code cells, and saved all outputs."""
-    book, i = json.loads(original.read_text("utf-8")), -1
-    for cell in book["cells"]:
-        i += cell["cell_type"] == "code"
-        if cell["cell_type"] == "code" and i in written:
-            cell["source"] = written[i]
-    path.write_text(json.dumps(book), "utf-8")
 
 
 def slow() -> tuple[list[str], dict[str, str]]:
@@ -141,8 +92,6 @@ def slow() -> tuple[list[str], dict[str, str]]:
     cells = [START, WORK.strip(), *checked(DEPENDENT.strip(), SLOW.strip(), HELPED.strip())]
     return cells, dict.fromkeys(["softmax", "attention_scores", "attention_weights"], RIGHT)
 
-
-# ---------------------------------------------------------------- cheats
 
 IMPORT = "import helpers.attention\n"
 THEIRS = "theirs = check(softmax)"
@@ -157,13 +106,6 @@ def softmax(x, axis=-1):
 {THEIRS}
 def softmax(x, axis=-1):
     return theirs(x, axis)""",
-    "partial": IMPORT + "import functools\nsoftmax = functools.partial(helpers.attention.softmax)",
-    "class": IMPORT
-    + """
-class Softmax:
-    def __call__(self, x, axis=-1):
-        return helpers.attention.softmax(x, axis)
-softmax = Softmax()""",
     "stack": """
 import sys
 def softmax(x, axis=-1):
@@ -173,31 +115,12 @@ def softmax(x, axis=-1):
             if hasattr(value, "reference"):
                 return value.reference(x, axis)
         frame = frame.f_back""",
-    "frames of a generator": """
-def softmax(x, axis=-1):
-    def steps():
-        frame = generator.gi_frame.f_back
-        while frame:
-            for value in list(frame.f_locals.values()):
-                if hasattr(value, "reference"):
-                    yield value.reference(x, axis)
-            frame = frame.f_back
-    generator = steps()
-    return next(generator)""",
     "gc": """
 import gc
 def softmax(x, axis=-1):
     for thing in gc.get_objects():
         if getattr(thing, "__module__", "") == "helpers.attention" and thing.__name__ == "softmax":
             return thing(x, axis)""",
-    "modules": """
-import sys
-def softmax(x, axis=-1):
-    return sys.modules["helpers.attention"].softmax(x, axis)""",
-    "mine": """
-from helpers import mine
-def softmax(x, axis=-1):
-    return mine.softmax(x, axis)""",
     "solution": """
 from helpers.exercises import exercises
 def softmax(x, axis=-1):
@@ -213,16 +136,6 @@ scope = {}
 exec(open(helpers.attention.__file__).read(), scope)
 def softmax(x, axis=-1):
     return scope["softmax"](x, axis)""",
-    "thread": IMPORT
-    + """
-import threading
-def softmax(x, axis=-1):
-    found = []
-    work = lambda: found.append(helpers.attention.softmax(x, axis))
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    return found[0]""",
     "process": """
 import json, subprocess, sys
 def softmax(x, axis=-1):
@@ -248,16 +161,6 @@ def softmax(x, axis=-1):
     sys.setprofile(None)
     return helpers.attention.softmax(x, axis)""",
 }
-TABLE = """
-import {module}
-known = exercises()["softmax"]
-table, calls = [], 0
-for probe in known.probes:
-    probe.run(lambda *a, **k: table.append(known.reference(*a, **k)) or table[-1])
-def softmax(x, axis=-1):
-    global calls
-    calls += 1
-    return table[calls - 1]"""
 FORGED = """
 import json, os
 line = json.dumps({"answer": "softmax", "stub": False, "lacks": [], "runs": []})
@@ -307,33 +210,21 @@ def cheats() -> dict[str, tuple[list[str], dict[str, str]]]:
     }
 
 
-# ---------------------------------------------------------------- vandals
-
 VANDALS = {  # a cell before the answers
     "endless": "while True:\n    pass",
     "endless in C": "import itertools\nsum(itertools.count())",
     "swallows": "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
     "sleeps": "import time\ntime.sleep(10**6)",
-    "leaves": "import sys\nsys.exit()",
     "exits": "import os\nos._exit(3)",
     "kills itself": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-    "kills its parent": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)",
     "kills its group": "import os, signal\nos.killpg(0, signal.SIGKILL)",
-    "stops": "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
     "deaf": """
 import signal
 for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
     signal.signal(number, signal.SIG_IGN)
 while True:
     pass""",
-    "closes": "import os\nos.closerange(0, 200)",
     "hoards": "hoard = []\nwhile True:\n    hoard.append(bytearray(10**8))",
-    "hoards in many": """
-import os, time
-for i in range(5):
-    os.fork()
-hoard = bytearray(os.urandom(2**20) * 300)
-time.sleep(100)""",
     "multiplies": """
 import os, time
 for i in range(9):
@@ -348,7 +239,6 @@ for handle in range(3, 50):
             os.write(handle, b'x' * 2**20)
         except OSError:
             break""",
-    "breaks": "import json, os\nos.write = json.dumps = None",
     "deletes": """
 import os, pathlib, shutil
 for path in pathlib.Path().iterdir():

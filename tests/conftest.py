@@ -1,4 +1,4 @@
-"""What all tests share: the project's root, its `.ci` scripts, and repeatable Hypothesis runs."""
+"""What all tests share: the project's root, its tools, and repeatable Hypothesis runs."""
 
 import importlib.util
 import os
@@ -53,8 +53,8 @@ def symlink() -> Callable[[Path, Path], None]:
 
 
 def load_script(name: str):
-    """Import `.ci/NAME.py`, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"ci_{name}", ROOT / ".ci" / f"{name}.py")
+    """Import `tools/NAME.py`, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"ci_{name}", ROOT / "tools" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -62,5 +62,5 @@ def load_script(name: str):
 
 @pytest.fixture(scope="session")
 def ci():
-    """The `.ci` scripts by name: `ci("links").repository()`."""
+    """The tools by name: `ci("links").repository()`."""
     return load_script

@@ -62,9 +62,6 @@ def outputs(path):
     return [(cell["id"], output) for cell in code_cells(path) for output in cell["outputs"]]
 
 
-# ---------------------------------------------------------------- what a cell needs
-
-
 def binds(source):
     """The names that a piece of code gives a meaning at its top."""
     table = symtable.symtable(source, "cell", "exec")

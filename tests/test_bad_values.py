@@ -5,14 +5,11 @@ nothing fails in torch, at the end of an array, or when the notebook is saved.
 """
 
 import inspect
-import json
 import warnings
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from helpers import figures, widgets
 
@@ -219,35 +216,28 @@ def test_a_bad_value_is_named_when_it_is_set_later_and_changes_nothing(widget):
         assert getattr(widget, name) is before
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [("layer", 99), ("layer", -1), ("head", 1), ("d_k", 0), ("temperature", 0), ("view", "none"),
-     ("tokens", ["a"]), ("head_names", ["a", "b"]), ("selected", 3)],
-)  # fmt: skip
-def test_a_heatmap_stays_inside_its_matrices(name, value):
-    heatmap = widgets.AttentionHeatmap(scores=EYE)
-    must_name(name, lambda: setattr(heatmap, name, value))
-    heatmap.picture()
+LATER = [
+    (lambda: widgets.AttentionHeatmap(scores=EYE),
+     {"layer": 99, "head": 1, "d_k": 0, "temperature": 0, "view": "none", "tokens": ["a"],
+      "head_names": ["a", "b"], "selected": 3}),
+    (lambda: widgets.AttentionHeatmap(EYE),
+     {"scaled": True, "causal": True, "softmax": True, "temperature": 2}),
+    (lambda: widgets.PositionExplorer(6, 20), {"d_model": 7, "selected": (0, 20)}),
+    (lambda: widgets.MatrixProduct(EYE, EYE), {"selected": (1, 4)}),
+    (lambda: widgets.SoftmaxLab([1, 2]), {"logits": [1, 2, 3], "temperature": 0, "d_k": 0}),
+    (lambda: widgets.NextToken(step, ["a", "b", "c"]),
+     {"tokens": ["ghost"], "temperature": -1.0, "top_k": 0, "top_p": 1.1}),
+    (lambda: widgets.NormLab(EYE), {"selected": 2}),
+    (lambda: widgets.DropoutLab(EYE, p=0), {"draws": 10**6, "p": 0.95}),
+]  # fmt: skip
 
 
-def test_what_needs_scores_is_refused_for_weights_later_too():
-    heatmap = widgets.AttentionHeatmap(EYE)
-    for name in ("scaled", "causal", "softmax"):
-        must_name(name, lambda name=name: setattr(heatmap, name, True))
-    must_name("temperature", lambda: setattr(heatmap, "temperature", 2))
-
-
-def test_other_limits_hold_when_set_later():
-    explorer = widgets.PositionExplorer(6, 20, selected=(3, 9))
-    for name, value in (("d_model", 7), ("length", 5), ("selected", (0, 20))):
-        must_name("selected" if name == "length" else name, lambda n=name, v=value: setattr(
-            explorer, n, v))  # fmt: skip
-    writer = widgets.NextToken(step, ["a", "b", "c"])
-    must_name("tokens", lambda: setattr(writer, "tokens", ["ghost"]))
-    lab = widgets.NormLab(EYE)
-    must_name("selected", lambda: setattr(lab, "selected", 2))
-    draws = widgets.DropoutLab(EYE)
-    must_name("draws", lambda: setattr(draws, "draws", 10**6))
+@pytest.mark.parametrize(("make", "values"), LATER)
+def test_limits_hold_when_set_later(make, values):
+    widget = make()
+    for name, value in values.items():
+        must_name(name, lambda name=name, value=value: setattr(widget, name, value))
+    widget.picture()
 
 
 def test_kind_values_are_welcome():
@@ -260,14 +250,3 @@ def test_kind_values_are_welcome():
     lab = widgets.DropoutLab(Column(EYE), range(2), p=torch.tensor(0.25), seed=np.uint8(3))
     assert (lab.p, lab.seed, lab.tokens) == (0.25, 3, ["0", "1"])
     assert widgets.MatrixProduct(EYE, EYE, transposed=np.True_, selected=[1, 1]).selected == (1, 1)
-
-
-@given(st.lists(st.text(st.characters()), min_size=2, max_size=2))
-def test_whatever_text_is_taken_can_be_saved(labels):
-    """Half a character is refused; all other text finds its way into a file."""
-    try:
-        saved = widgets.SoftmaxLab([1, 2], labels).get_state(["labels", "words"])
-    except ValueError as error:
-        assert "half a character" in str(error)
-    else:
-        assert json.loads(json.dumps(saved, ensure_ascii=False).encode())["labels"] == labels

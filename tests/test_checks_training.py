@@ -17,7 +17,9 @@ from helpers import mine, training
 from helpers.checks import grade, sandbox
 from helpers.checks.judge import RIGHT, WRONG
 from helpers.exercises import exercises, find
-from helpers.exercises import training as own
+from helpers.exercises.n13_batches import combined_mask, lm_pairs, smoothed_loss
+from helpers.exercises.n13_measuring import evaluate
+from helpers.exercises.n13_training import train
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +52,7 @@ def batches(seed, *shapes):
 @pytest.mark.parametrize("seed", range(3))
 def test_training_by_hand_is_that_of_the_helpers(seed):
     results = []
-    for function in (own.train, training.train):
+    for function in (train, training.train):
         model = network(seed).eval()
         torch.manual_seed(seed)  # the same dropout
         losses = function(model, batches(seed, (2, 3), (4, 5), (1, 7), (3, 2)), 0.1)
@@ -62,16 +64,16 @@ def test_training_by_hand_is_that_of_the_helpers(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_measuring_from_means_is_that_of_the_helpers(seed):
     model, data = network(seed), batches(seed, (2, 3), (4, 5), (1, 7), (3, 2))
-    assert np.isclose(own.evaluate(model, data), training.evaluate(model, data), atol=1e-6)
+    assert np.isclose(evaluate(model, data), training.evaluate(model, data), atol=1e-6)
     assert model.training and all(part.training for part in model.modules())
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (3, 5), (4, 4)])
 def test_pairs_and_masks_are_those_of_the_helpers(shape):
     ids = np.random.default_rng(0).integers(3, size=shape)
-    assert np.array_equal(own.lm_pairs(ids), training.lm_pairs(ids))
+    assert np.array_equal(lm_pairs(ids), training.lm_pairs(ids))
     for pad_id in (0, 2, 7):
-        ours, theirs = (f(ids, pad_id) for f in (own.combined_mask, training.combined_mask))
+        ours, theirs = (f(ids, pad_id) for f in (combined_mask, training.combined_mask))
         assert np.array_equal(ours, theirs) and ours.dtype == theirs.dtype
 
 
@@ -85,7 +87,7 @@ def test_the_softer_loss_is_that_of_torch(smoothing):
         ignore_index=4,
         label_smoothing=smoothing,
     )
-    assert np.isclose(own.smoothed_loss(logits, targets, 4, smoothing), theirs.item())
+    assert np.isclose(smoothed_loss(logits, targets, 4, smoothing), theirs.item())
 
 
 # ---------------------------------------------------------------- in a fork, or not
@@ -97,13 +99,13 @@ def with_a_gpu(request, monkeypatch):
     if request.param == "accelerator" and not hasattr(torch, "accelerator"):
         pytest.skip("PyTorch before 2.6")
     monkeypatch.setattr(getattr(torch, request.param), "is_available", lambda: True)
-    forked = sandbox._in_a_fork
+    lines = sandbox.lines_of
 
-    def fork(function, exercise, backend):
-        assert not exercise.trains, "autograd raises in a fork where there is a GPU"
-        return forked(function, exercise, backend)
+    def lines_of(work, seconds, forks):
+        assert not forks, "autograd raises in a fork where there is a GPU"
+        return lines(work, seconds, forks)
 
-    monkeypatch.setattr(sandbox, "_in_a_fork", fork)
+    monkeypatch.setattr(sandbox, "lines_of", lines_of)
 
 
 def test_what_trains_runs_in_no_fork_where_there_is_a_gpu(with_a_gpu):
@@ -330,7 +332,7 @@ def test_other_ways_to_measure_are_right(answer):
 
 
 def shuffled(model, batches, lr):
-    return own.train(model, random.Random(3).sample(batches, len(batches)), lr)
+    return train(model, random.Random(3).sample(batches, len(batches)), lr)
 
 
 def plain_descent_in_eval_mode(model, batches, lr):
@@ -360,33 +362,11 @@ def test_what_has_no_name_is_said_in_words(answer, words):
 
 
 def test_probes_that_only_tell_mistakes_apart_are_not_boasted_of():
-    message = grade(own.train, "train").message + grade(shuffled, "train").message
+    message = grade(train, "train").message + grade(shuffled, "train").message
     assert "one step with lr=1 from logits a = b = 0" in message
     assert "why nothing is learned" not in message and "what PyTorch says" not in message
 
 
 def test_training_is_no_part_of_the_transformer():
     assert not {"train", "evaluate"} & {n for names in mine._by_notebook().values() for n in names}
-    assert mine.train is own.train
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"momentum": 0.0}, {"nesterov": True}, {"dampening": 0.9}, {"weight_decay": 0.1},
-        {"maximize": True}, {},
-    ],
-)  # fmt: skip
-def test_the_short_optimizer_of_the_mistakes_is_that_of_torch(changes):
-    models = network(4).eval(), network(4).eval()
-    optimizers = (
-        torch.optim.SGD(models[0].parameters(), **{"lr": 0.1, "momentum": 0.9} | changes),
-        own.Descent(models[1].parameters(), 0.1, **changes),
-    )
-    for x, y in batches(3, (2, 3), (4, 5), (1, 7)):
-        for model, optimizer in zip(models, optimizers, strict=True):
-            optimizer.zero_grad()
-            own.mean_loss(model(x), y).backward()
-            optimizer.step()
-    for p, q in zip(*(model.parameters() for model in models), strict=True):
-        assert torch.allclose(p, q, atol=1e-6)
+    assert mine.train is train

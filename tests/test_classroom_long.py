@@ -1,7 +1,6 @@
-"""`make grade` with a class of 60, 20 of them hostile: at full speed, and at a tenth of it.
+"""`make grade` with a class of 60, 20 of them hostile; and with a fifth of it where time is short.
 
-On the machine that is stopped nine tenths of the time every fifth of them is graded, in minutes;
-with CLASS=60 in the environment all are, in a quarter of an hour.
+On that machine all processes are stopped nine tenths of the time.
 """
 
 import contextlib
@@ -15,11 +14,10 @@ from pathlib import Path
 
 import classes
 import pytest
-from classes import START, UNSTABLE, checked, write
+from classes import START, checked, write
 from test_classroom import alive, command, rows_in
 
-from helpers.checks.classroom import NO_ANSWER, PARTIAL
-from helpers.checks.judge import RIGHT, WRONG
+from helpers.checks.judge import WRONG
 
 pytestmark = [
     pytest.mark.long,
@@ -83,46 +81,19 @@ def run(folder: Path, *options: str, share: float = 1.0) -> dict:
     return rows_in(folder / "grades.csv")
 
 
-@pytest.mark.parametrize(
-    ("share", "options"),
-    [(1.0, []), (0.1, ["--seconds", "24"]), (1.0, ["--seconds", "12"])],
-    ids=["full speed", "stopped nine tenths of the time", "a tenth of the limits"],
-)
-def test_no_honest_learner_is_wronged_no_cheat_unmarked_nothing_lost(tmp_path, share, options):
+@pytest.mark.parametrize(("share", "seconds", "every"), [(1.0, "12", 1), (0.1, "24", 5)])
+def test_no_honest_learner_is_wronged_no_cheat_unmarked_nothing_lost(
+    tmp_path, share, seconds, every
+):
     word = f"survivor-{os.getpid()}"
-    told = fill(tmp_path, word, every=5 if share < 1 and os.environ.get("CLASS") != "60" else 1)
+    told = fill(tmp_path, word, every)
     before = {path: path.read_bytes() for path in tmp_path.glob("*.ipynb")}
-    rows = run(tmp_path, *options, share=share)
+    rows = run(tmp_path, "--seconds", seconds, share=share)
     wanted = {(who, name): s for who, statuses in told.items() for name, s in statuses.items()}
-    assert rows.keys() == wanted.keys()
-    got = {key: rows[key]["status"] for key, status in wanted.items() if status}
-    assert got == {key: status for key, status in wanted.items() if status}
+    got = {key: rows[key]["status"] if status else "" for key, status in wanted.items()}
+    assert got == wanted and rows.keys() == wanted.keys()
     marked = {key for key, row in rows.items() if row["remark"]}
     assert {(who, "softmax") for who in told if who.startswith("cheat")} <= marked
     assert not {who for who, _ in marked if not who.startswith(("cheat", "vandal shouts"))}
     assert {path: path.read_bytes() for path in tmp_path.glob("*.ipynb")} == before
     assert alive(word) == []
-
-
-def test_a_killed_run_loses_nothing_and_leaves_nothing_running(tmp_path):
-    for i in range(6):
-        write(tmp_path / f"{i}.ipynb", START, f"number = {i}", *checked(UNSTABLE))
-    sleeps = [START, "import time\nwhile True:\n    time.sleep(1)", *checked(UNSTABLE)]
-    write(tmp_path / "9.ipynb", *sleeps)
-    first = subprocess.Popen(command(tmp_path, "--workers", "1"), stderr=subprocess.DEVNULL)
-    partial = tmp_path / PARTIAL
-    while not partial.exists() or len(partial.read_text("utf-8").splitlines()) < 4:
-        assert first.poll() is None
-        time.sleep(0.1)
-    started = family(first.pid) - {first.pid}
-    first.kill()
-    first.wait()
-    end = time.monotonic() + 60
-    while any(Path(f"/proc/{pid}").exists() for pid in started):
-        assert time.monotonic() < end
-        time.sleep(0.1)
-    lines = partial.read_text("utf-8").splitlines()
-    assert not (tmp_path / "grades.csv").exists()
-    rows = run(tmp_path, "--workers", "1")
-    assert len(lines) >= 4 and len(rows) == 7 and not partial.exists()
-    assert {row["status"] for row in rows.values()} <= {WRONG, NO_ANSWER, RIGHT}

@@ -12,16 +12,17 @@ import pytest
 import torch
 from lessons import PATHS, code_cells, is_stub, tree
 
-from helpers import attention, blocks, decoding, layers, text, training
+from helpers import attention, blocks, cache, decoding, layers, models, text, training
 
-STAGES = json.loads((Path(__file__).parent / "data" / "contract_stages.json").read_text("utf-8"))
+DATA = json.loads((Path(__file__).parent / "data" / "contract_stages.json").read_text("utf-8"))
+STAGES = {name: stage for stage, names in DATA.items() for name in names.split()}
 ROOMS = {name: getattr(room, name) for room in (text, attention, blocks, decoding) for name in
          dir(room) if inspect.isfunction(getattr(room, name)) and not name.startswith("_")
          and getattr(room, name).__module__ == room.__name__}  # fmt: skip
 ROOMS |= {name: getattr(training, name) for name in ("lm_pairs", "combined_mask")}
 LOOPS = {"train", "evaluate"}  # of helpers.training, in PyTorch
-MODULES = {name: cls for name, cls in vars(layers).items() if inspect.isclass(cls)
-           and cls.__module__ == layers.__name__}  # fmt: skip
+MODULES = {name: cls for room in (cache, layers, models) for name, cls in vars(room).items()
+           if inspect.isclass(cls) and cls.__module__ == room.__name__}  # fmt: skip
 
 
 def rng():

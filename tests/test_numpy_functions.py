@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from helpers import attention as at
 from helpers import blocks, decoding, text
+from helpers.layers import DecoderLayer, EncoderLayer
 
 SIZE = st.integers(1, 6)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -52,9 +53,6 @@ def scores_and_mask(draw, empty_rows=False):
     return scores, mask
 
 
-# ---------------------------------------------------------------- text
-
-
 @given(hnp.arrays(np.int64, hnp.array_shapes(max_dims=3, max_side=5), elements=st.integers(0, 6)))
 def test_one_hot_and_embed(ids):
     onehot = text.one_hot(ids, 7)
@@ -62,13 +60,6 @@ def test_one_hot_and_embed(ids):
     assert onehot.dtype == np.float32
     table = np.random.default_rng(ids.size).normal(size=(7, 4))
     same(text.embed(onehot, table), F.embedding(t(ids), t(table)))
-
-
-def test_one_hot_of_a_large_vocabulary_is_no_larger_than_its_rows():
-    """A table of all one-hot rows would need terabytes here."""
-    rows = text.one_hot(np.array([3, 999_999]), 1_000_000)
-    assert rows.shape == (2, 1_000_000) and rows.sum() == 2
-    assert rows[0, 3] == rows[1, 999_999] == 1
 
 
 def test_tokenize_keeps_words_whole_and_marks_apart():
@@ -99,9 +90,6 @@ def test_bigrams_count_pairs_within_sentences():
     same(smooth[2], np.array([0.5, 0.5, 0.5, 2.5, 1.5]) / 5.5)
 
 
-# ---------------------------------------------------------------- attention
-
-
 @given(qkv())
 def test_attention(arrays):
     Q, K, V = arrays
@@ -128,11 +116,6 @@ def test_softmax(x, data):
     assert ours.dtype == x.dtype
     same(ours, torch.softmax(t(x), axis), atol=2e-6)
     same(ours.sum(axis=axis), np.ones(ours.sum(axis=axis).shape), atol=1e-5)
-
-
-def test_softmax_takes_integers():
-    same(at.softmax(np.array([[1, 2, 3], [1000, 0, -1000]])), torch.softmax(
-        torch.tensor([[1.0, 2, 3], [1000, 0, -1000]], dtype=torch.float64), -1))  # fmt: skip
 
 
 @given(scores_and_mask())
@@ -162,21 +145,13 @@ def test_masks(seed, B, T, Tq):
 
 
 @given(SEEDS, st.floats(0.0, 0.95))
-def test_dropout_keeps_or_drops_and_rescales(seed, p):
-    x = np.random.default_rng(seed).normal(size=(3, 4)) + 3
+def test_dropout_drops_its_share_and_rescales_the_rest(seed, p):
+    x = np.random.default_rng(seed).normal(size=(30, 40)) + 9
     ours = at.dropout(x, p, True, np.random.default_rng(seed))
-    same(ours, at.dropout(x, p, True, np.random.default_rng(seed)))
     kept = ours != 0
     same(ours[kept], x[kept] / (1 - p))
+    assert abs(kept.mean() - (1 - p)) < 0.08
     assert at.dropout(x, p, False, np.random.default_rng(0)) is x
-
-
-def test_dropout_keeps_the_expectation():
-    x = np.arange(1.0, 7.0).reshape(2, 3)
-    rng = np.random.default_rng(0)
-    draws = np.stack([at.dropout(x, 0.3, True, rng) for _ in range(20_000)])
-    np.testing.assert_allclose(draws.mean(axis=0), x, rtol=0.03)
-    assert abs((draws == 0).mean() - 0.3) < 0.01
 
 
 @given(SEEDS, SIZE, SIZE, SIZE, SIZE)
@@ -214,17 +189,6 @@ def test_multi_head_attention(case, masked):
     same(ours, y, atol=1e-9)
 
 
-def test_multi_head_attention_of_an_empty_row_is_zero():
-    x, weights = np.ones((1, 3, 4)), [np.eye(4)] * 4
-    mask = np.array([[True, False, False], [False] * 3, [True] * 3])
-    out = at.multi_head_attention(x, *weights, 2, mask=mask)
-    same(out[0, 1], np.zeros(4))
-    assert np.isfinite(out).all()
-
-
-# ---------------------------------------------------------------- blocks
-
-
 @given(SIZE, st.integers(1, 5))
 def test_positions_are_the_formula(T, half):
     D = 2 * half
@@ -251,92 +215,40 @@ def test_layer_norm(dtype, data):
     out = rng.normal(size=shape).astype(dtype)
     same(blocks.add_and_norm(x, out, gamma, beta), blocks.layer_norm(x + out, gamma, beta))
     same(
-        blocks.pre_norm(x, lambda z: 2 * z, gamma, beta),
-        x + 2 * blocks.layer_norm(x, gamma, beta),
+        blocks.pre_norm(x, lambda z: 2 * z, gamma, beta), x + 2 * blocks.layer_norm(x, gamma, beta)
     )
 
 
-@given(SEEDS, SIZE, SIZE, SIZE)
-def test_feed_forward(seed, T, D, d_ff):
-    rng = np.random.default_rng(seed)
-    x, W1, b1, W2, b2 = (
-        rng.normal(size=s) for s in ((2, T, D), (D, d_ff), (d_ff,), (d_ff, D), (D,))
-    )
-    theirs = F.linear(F.relu(F.linear(t(x), t(W1.T), t(b1))), t(W2.T), t(b2))
-    same(blocks.feed_forward(x, W1, b1, W2, b2), theirs)
+def parameters_of(layer, **attentions):
+    """Those of a layer of ours in PyTorch, for the NumPy functions; every norm is scrambled."""
+
+    def array(tensor):
+        return tensor.detach().numpy().T
+
+    names = ("W_q", "W_k", "W_v", "W_o")
+    p = {n: {W: array(a.get_submodule(W).weight) for W in names} | {"num_heads": a.num_heads}
+         for n, a in attentions.items()}  # fmt: skip
+    for name, module in layer.named_children():
+        if isinstance(module, torch.nn.LayerNorm):
+            torch.nn.init.normal_(module.weight)
+            p[name] = array(module.weight), array(torch.nn.init.normal_(module.bias))
+    W1, W2 = (array(W.weight) for W in (layer.feed_forward.W1, layer.feed_forward.W2))
+    return p | {"ffn": {"W1": W1, "b1": np.zeros(W1.shape[1]), "W2": W2, "b2": np.zeros(len(W2.T))}}
 
 
-def random_layer(rng, D, H, d_ff, cross=False):
-    """The parameters of one layer, for the NumPy functions."""
-
-    def attn():
-        names = ("W_q", "W_k", "W_v", "W_o")
-        return {n: rng.normal(size=(D, D)) / math.sqrt(D) for n in names} | {"num_heads": H}
-
-    def norm():
-        return rng.normal(1, 0.2, size=D), rng.normal(size=D)
-
-    shapes = {"W1": (D, d_ff), "b1": (d_ff,), "W2": (d_ff, D), "b2": (D,)}
-    p = {"ffn": {n: rng.normal(size=s) / 2 for n, s in shapes.items()}}
-    p |= {"norm1": norm(), "norm2": norm()}
-    return p | ({"self": attn(), "cross": attn(), "norm3": norm()} if cross else {"attn": attn()})
-
-
-def copy_into(layer, p, attentions, norms):
-    """Copy those parameters into a layer of torch.nn, whose matrices are transposed."""
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.zero_()
-        for name, a in attentions.items():
-            module = getattr(layer, name)
-            module.in_proj_weight.copy_(
-                t(np.concatenate([a[k] for k in ("W_q", "W_k", "W_v")], 1).T)
-            )
-            module.out_proj.weight.copy_(t(a["W_o"].T))
-        for i, name in enumerate(("linear1", "linear2"), start=1):
-            getattr(layer, name).weight.copy_(t(p["ffn"][f"W{i}"].T))
-            getattr(layer, name).bias.copy_(t(p["ffn"][f"b{i}"]))
-        for name in norms:
-            getattr(layer, name).weight.copy_(t(p[name][0]))
-            getattr(layer, name).bias.copy_(t(p[name][1]))
-    return layer.double().eval()
-
-
-@pytest.mark.parametrize(("B", "T", "D", "H", "d_ff"), [(3, 5, 8, 2, 12), (2, 4, 6, 3, 7)])
-def test_encoder_layer(B, T, D, H, d_ff):
-    rng = np.random.default_rng(T)
-    p, x = random_layer(rng, D, H, d_ff), rng.normal(size=(B, T, D))
-    real = np.arange(T)[None] < rng.integers(1, T + 1, size=(B, 1))
-    theirs = torch.nn.TransformerEncoderLayer(D, H, d_ff, 0.0, batch_first=True).double()
-    copy_into(theirs, p, {"self_attn": p["attn"]}, ("norm1", "norm2"))
-    same(blocks.encoder_layer(x, p), theirs(t(x)), atol=1e-9)
-    ours = blocks.encoder_layer(x, p, mask=real[:, None, :])
-    same(ours[real], theirs(t(x), src_key_padding_mask=t(~real))[t(real)], atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("B", "T", "S", "D", "H", "d_ff"), [(3, 5, 4, 8, 2, 12), (2, 4, 7, 6, 3, 5)]
-)
-def test_decoder_layer(B, T, S, D, H, d_ff):
-    rng = np.random.default_rng(S)
-    p = random_layer(rng, D, H, d_ff, cross=True)
-    y, memory = rng.normal(size=(B, T, D)), rng.normal(size=(B, S, D))
-    theirs = torch.nn.TransformerDecoderLayer(D, H, d_ff, 0.0, batch_first=True).double()
-    attentions = {"self_attn": p["self"], "multihead_attn": p["cross"]}
-    copy_into(theirs, p, attentions, ("norm1", "norm2", "norm3"))
-    hidden = t(~at.causal_mask(T))
-    same(blocks.decoder_layer(y, memory, p), theirs(t(y), t(memory), tgt_mask=hidden), atol=1e-9)
-
-
-def test_cross_attention_reads_the_memory():
+def test_layers():
+    """Against helpers.layers, which are compared with torch.nn."""
     rng = np.random.default_rng(0)
-    dec, memory = rng.normal(size=(2, 4, 5)), rng.normal(size=(2, 6, 5))
-    W_q, W_k, W_v = (rng.normal(size=s) for s in ((5, 3), (5, 3), (5, 2)))
-    theirs = F.scaled_dot_product_attention(t(dec @ W_q), t(memory @ W_k), t(memory @ W_v))
-    same(blocks.cross_attention(dec, memory, W_q, W_k, W_v), theirs)
-
-
-# ---------------------------------------------------------------- decoding
+    y, memory = rng.normal(size=(3, 4, 6)), rng.normal(size=(3, 5, 6))
+    real = np.arange(4) < np.array([[4], [1], [3]])
+    encoder = EncoderLayer(6, 3, 7, bias=False).double()
+    p = parameters_of(encoder, attn=encoder.attention)
+    same(blocks.encoder_layer(y, p), encoder(t(y)))
+    same(blocks.encoder_layer(y, p, mask=real[:, None, :]), encoder(t(y), t(real)[:, None]))
+    decoder = DecoderLayer(6, 2, 7, bias=False).double()
+    attentions = {"self": decoder.self_attention, "cross": decoder.cross_attention}
+    same(blocks.decoder_layer(y, memory, parameters_of(decoder, **attentions)),
+         decoder(t(y), t(memory)))  # fmt: skip
 
 
 def test_shift_right_and_last_position():
@@ -388,9 +300,6 @@ def test_greedy_decode_stops_at_the_end_or_the_limit():
     assert decoding.greedy_decode(step, start_id=2, end_id=5, max_len=2) == [3, 4]
     assert decoding.greedy_decode(step, start_id=5, end_id=5, max_len=1) == [6]
     assert decoding.greedy_decode(step, start_id=2, end_id=5, max_len=0) == []
-
-
-# ---------------------------------------------------------------- for all of them
 
 
 def test_inputs_are_never_changed():

@@ -71,30 +71,20 @@ S, L, A = "softmax", "log_softmax", "attention"
 STORIES = {
     "nothing but the lesson was run": (START, S),
     "all was run, nothing is written": (ALL, S),
-    "all was run twice": (ALL * 2, S),
-    "one was written after all was run": ([*ALL, WRONG[L]], L),
     "one was written and is wrong": ([*ALL, *checked(WRONG[L])], L),
     "one was read, its stub and check run": ([*ALL, *checked(STUB[L])], L),
     "a stub alone was run": ([*ALL, STUB[A]], A),
     "all was run, one is wrong": (run_all(log_softmax=WRONG[L]), L),
     "all was run, the first is right": (run_all(softmax=RIGHT[S]), L),
-    "all was run, the last is right": (run_all(attention=RIGHT[A]), S),
     "two are wrong, the first of them changed, all run": (
         [*run_all(log_softmax=WRONG[L], attention=WRONG[A]),
          *run_all(log_softmax=WRONG[L].replace("1", "2"), attention=WRONG[A])], L),
     "one became right": ([*ALL, *checked(RIGHT[S])], L),
     "the last became right": ([*ALL, *checked(RIGHT[A])], S),
-    "a right one after a wrong one": ([*ALL, *checked(WRONG[L]), *checked(RIGHT[A])], L),
     "the check ran again with the reference": (
         [*ALL, *checked(WRONG[S]), *checked(WRONG[L]), "softmax = check(softmax)"], S),
     "a cell of the lesson ran again": ([*ALL, *checked(WRONG[L]), RIGHT[A]], L),
-    "a helper of the same cell": ([*ALL, "def top(x):\n    return x\n\n\n" + WRONG[L]], L),
-    "a function that this notebook does not ask for": (
-        [*ALL, *checked(WRONG[L]), "def causal_mask(T):\n    return T"], L),
-    "the answer and its question in one cell": ([*ALL, WRONG[L] + "\nhint()"], L),
     "help was asked for by name": ([*ALL, f'hint("{A}")', "hint()"], A),
-    "help was asked for by name, then another written": (
-        [*ALL, f'hint("{A}")', *checked(WRONG[L])], L),
     "everything is right": (
         [*START, *checked(RIGHT[S]), *checked(RIGHT[A]),
          *checked("def log_softmax(x, axis=-1):\n    m = x.max(axis=axis, keepdims=True)\n"

@@ -1,19 +1,29 @@
-"""The course on machines unlike ours: folders, homes, locales, old packages, threads."""
+"""The course on machines unlike ours: folders, homes, locales, old packages, and Colab.
+
+There a notebook stands alone in an empty folder, in an environment with its own NumPy and torch.
+The setup cell must install the helpers from the repository and leave everything else as it was,
+ipywidgets too, of which Colab ships version 7. The repository is a commit of the present tree;
+git is told to read it instead of the address.
+"""
 
 import ast
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
 import venv
+from importlib.metadata import version
 from pathlib import Path
 
+import nbformat
 import pytest
+from browser.gallery import GALLERY, SETUP, TOKENS
 
 ROOT = Path(__file__).resolve().parents[1]
 UV = [sys.executable, "-m", "uv"]
-OURS = ("PYTHONPATH", "PYTHONUTF8", "VIRTUAL_ENV", "JUPYTER_", "LC_", "LANG", "OMP_")
+OURS = ("GIT_", "PYTHONPATH", "PYTHONUTF8", "VIRTUAL_ENV", "JUPYTER_", "LC_", "LANG", "OMP_")
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -42,26 +52,6 @@ def make(recipe: str, **variables: str) -> str:
     return call(*command, input=makefile, cwd=ROOT, env=environment(**variables)).strip()
 
 
-# ---------------------------------------------------------------- folders and locales
-
-
-@pytest.mark.slow
-def test_an_environment_that_cannot_import_the_course_is_not_installed(
-    ci, tmp_path, monkeypatch, capsys
-):
-    """The one sentence names the reason; `make` then keeps no .venv/installed."""
-    install = ci("install")
-    assert install.starts()
-    monkeypatch.setattr(install.sys, "executable", str(empty_environment(tmp_path)))
-    assert not install.starts()
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "Python cannot import the course: ModuleNotFoundError: No module named 'helpers'" in said
-    monkeypatch.setattr(install.subprocess, "check_call", lambda *_: 0)
-    monkeypatch.setattr(install, "uv_install", lambda *_, **__: True)
-    assert install.main() == 1
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("locale", ["C", "POSIX", "de_DE.ISO-8859-1", "C.UTF-8"])
 def test_the_course_starts_from_a_folder_of_any_letters(tmp_path, locale):
@@ -77,22 +67,16 @@ def test_the_course_starts_from_a_folder_of_any_letters(tmp_path, locale):
     assert ast.literal_eval(said) == str(folder / "helpers" / "__init__.py")
 
 
-# ---------------------------------------------------------------- a home that cannot be written
-
 NO_HOME = os.devnull + "/home"
 on_unix = pytest.mark.skipif(os.name == "nt", reason="Windows has no HOME")
 
 
 @on_unix
-def test_a_home_that_can_be_written_stays(tmp_path):
-    assert make('echo "$$HOME"', HOME=str(tmp_path)) == str(tmp_path)
-
-
-@on_unix
-@pytest.mark.parametrize("home", [NO_HOME, ""])
-def test_without_a_home_all_files_stay_in_the_environment(home):
+def test_without_a_home_all_files_stay_in_the_environment(tmp_path):
     """Those of Jupyter, IPython, matplotlib and uv: they all look into HOME."""
-    assert make('echo "$$HOME"', HOME=home) == str(ROOT / ".venv" / "home")
+    ours = str(ROOT / ".venv" / "home")
+    for home, used in ((NO_HOME, ours), ("", ours), (str(tmp_path), str(tmp_path))):
+        assert make('echo "$$HOME"', HOME=home) == used
 
 
 @on_unix
@@ -102,8 +86,6 @@ def test_without_a_home_a_notebook_prints_what_it_should():
     recipe = "$(BIN)/python -m pytest -q --nbval --nbval-current-env notebooks/02_*.ipynb"
     assert " passed" in make(recipe, HOME=NO_HOME)
 
-
-# ---------------------------------------------------------------- an old Python
 
 OLD = """\
 #!/bin/sh
@@ -125,8 +107,6 @@ def test_an_old_python_is_named_before_anything_is_installed(tmp_path):
         "The course needs Python 3.11 or newer: name one by make lab PYTHON="
     )
 
-
-# ---------------------------------------------------------------- the oldest packages
 
 DISPLAY = """\
 import numpy as np
@@ -150,43 +130,120 @@ def test_the_oldest_widgets_that_are_allowed_show_a_picture_and_live(tmp_path):
     assert said.split() == ["application/vnd.jupyter.widget-view+json", "image/png", "text/plain"]
 
 
-# ---------------------------------------------------------------- threads
-
-TIMED = """\
-import os, sys, time
-import nbformat
-from IPython.core.interactiveshell import InteractiveShell
-
-shell = InteractiveShell.instance()
-for cell in nbformat.read(sys.argv[1], as_version=4).cells:
-    if cell.cell_type == "code":
-        before = time.process_time()
-        assert shell.run_cell(cell.source).success, cell.id
-        if cell.id == "training-loop":
-            print("seconds", time.process_time() - before)
-            break
+SHIPPED = ["torch", "matplotlib", "anywidget<0.10", "ipywidgets<8", "ipykernel", "nbclient", "pip",
+           "tqdm"]  # fmt: skip
+LESSONS = ["00_predict_the_next_word", "08_multi_head"]
+REPORT = """\
+import importlib.metadata, json, pathlib
+import helpers
+installed = importlib.metadata.distribution("attention-step-by-step")
+widgets = pathlib.Path(helpers.__file__).resolve().parent / "widgets"
+print(json.dumps({
+    "helpers": str(pathlib.Path(helpers.__file__).resolve()),
+    "parts": sorted(path.name for path in widgets.iterdir() if path.suffix in (".js", ".css")),
+    "source": json.loads(installed.read_text("direct_url.json")),
+}))
 """
 
 
-def training_seconds(**variables: str) -> float:
-    """Processor time of the training loop of notebook 12."""
-    path = ROOT / "notebooks" / "12_decoder_prediction.ipynb"
-    said = call(sys.executable, "-c", TIMED, path, env=environment(**variables), cwd=path.parent)
-    return float(said.rpartition("seconds")[2])
+STAND_IN = """\
+import pathlib, sysconfig
+package = pathlib.Path(sysconfig.get_path("purelib")) / "google" / "colab"
+package.mkdir(parents=True)
+(package / "__init__.py").touch()
+output = "class _widgets: _installed_url = None\\nenable_custom_widget_manager = dict\\n"
+(package / "output.py").write_text(output)
+"""
+
+
+def git(folder: Path, *arguments) -> str:
+    """Run git in a folder, as nobody in particular."""
+    nobody = {"user.name": "nobody", "user.email": "nobody@example.org"}
+    settings = nobody | {"core.autocrlf": "false", "safe.directory": "*"}
+    options = [word for key, value in settings.items() for word in ("-c", f"{key}={value}")]
+    return call("git", *options, *arguments, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory) -> Path:
+    """A git repository of the present tree, changes that are not committed included."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    folder = tmp_path_factory.mktemp("repository")
+    listed = git(ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    git(folder, "init", "--quiet")
+    git(folder, "config", "uploadpack.allowFilter", "true")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "the present tree")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def python(ci, tmp_path_factory) -> Path:
+    """The Python of a fresh environment: this torch, and a NumPy one release older."""
+    folder = tmp_path_factory.mktemp("colab") / "venv"
+    uv = [sys.executable, "-m", "uv"]
+    call(*uv, "venv", "--quiet", "--python", sys.executable, folder)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    assert ci("install").install_torch(f"torch=={version('torch')}", python)
+    numpy = f"numpy<{version('numpy')}"
+    call(*uv, "pip", "install", "--quiet", "--python", python, numpy, *SHIPPED)
+    return python
+
+
+@pytest.fixture(scope="module")
+def colab(python, repository, ci, tmp_path_factory) -> dict[str, str]:
+    """Colab's kernel, which loads google.colab before the first cell; git reads our repository."""
+    folder = tmp_path_factory.mktemp("home")
+    startup = folder / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00-colab.py").write_text("import google.colab.output\n")
+    call(python, "-c", STAND_IN)
+    return environment(
+        IPYTHONDIR=str(folder / "ipython"),
+        GIT_CONFIG_COUNT="1",
+        GIT_CONFIG_KEY_0=f"url.{repository.as_uri()}.insteadOf",
+        GIT_CONFIG_VALUE_0=f"https://github.com/{ci('links').repository()}",
+    )
+
+
+def versions(python: Path) -> dict[str, str]:
+    """Every distribution of the environment, besides the course itself."""
+    lines = call(python, "-m", "pip", "list", "--format", "json")
+    listed = {item["name"]: item["version"] for item in json.loads(lines)}
+    listed.pop("attention-step-by-step", None)
+    return listed
+
+
+def execute_alone(name: str, folder: Path, python: Path, environment) -> list:
+    """Run a lesson alone in a folder, then every widget and the report; the cells."""
+    path = folder / f"{name}.ipynb"
+    notebook = nbformat.read(ROOT / "notebooks" / path.name, as_version=4)
+    widgets = "\n".join([TOKENS, SETUP, f"shown = [{', '.join(GALLERY.values())}]"])
+    notebook.cells += map(nbformat.v4.new_code_cell, [widgets, REPORT])
+    nbformat.write(notebook, path)
+    execute = [python.with_name("jupyter-execute"), "--inplace", path]
+    call(*execute, cwd=folder, env=environment)
+    return nbformat.read(path, as_version=4).cells
 
 
 @pytest.mark.long
-def test_training_needs_no_setting_of_threads():
-    """Where matrices are tiny, a second thread is waited for longer than it computes."""
-    assert training_seconds() < 2 * training_seconds(OMP_NUM_THREADS="1") + 1
-
-
-# ---------------------------------------------------------------- links
-
-
-def test_tests_make_links_where_they_can_and_skip_where_not():
-    for path in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                by_hand = node.func.attr in ("symlink", "symlink_to")
-                assert not by_hand or path.name == "conftest.py", f"{path.name}: line {node.lineno}"
+@pytest.mark.parametrize("name", LESSONS)
+def test_notebook_alone_installs_the_helpers_and_nothing_else(
+    name, tmp_path, python, colab, repository
+):
+    before = versions(python)
+    cells = execute_alone(name, tmp_path, python, colab)
+    report = json.loads(cells[-1].outputs[-1].text)
+    assert Path(report["helpers"]).is_relative_to(python.parents[1].resolve())
+    assert report["source"]["url"] == colab["GIT_CONFIG_VALUE_0"]
+    commit = git(repository, "rev-parse", "HEAD").strip()
+    assert report["source"]["vcs_info"]["commit_id"] == commit
+    assert versions(python) == before
+    assert before["numpy"] != version("numpy") and before["ipywidgets"].startswith("7.")
+    parts = [p.name for p in (ROOT / "helpers/widgets").iterdir() if p.suffix in (".js", ".css")]
+    assert report["parts"] == sorted(parts)

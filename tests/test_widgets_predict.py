@@ -10,7 +10,7 @@ import torch
 from nbclient import NotebookClient
 from PIL import Image
 
-from helpers.widgets.predict import Predict, folded, predict
+from helpers.widgets.predict import folded, predict
 
 
 @pytest.mark.parametrize(
@@ -18,33 +18,24 @@ from helpers.widgets.predict import Predict, folded, predict
     [
         ([1 / 3, 1 / 2, 2 / 3], 0.66664, 2),
         ([0.3333, 0.5, 0.6667], np.float32(2) / 3, 2),
-        ([3, 9, 27], np.int64(9), 1),
-        ([3, 9, 27], np.array(9.0), 1),
         ([3, 9, 27], torch.tensor([27]), 2),
-        (["rows", "columns", "both"], "columns", 1),
         (["rows", "columns", "both"], np.str_("both"), 2),
         ([True, False, "it depends"], np.bool_(False), 1),
-        ([True, False, "it depends"], 2 > 1, 0),
         (["2", 1, True, 2.0], 1.0, 1),
-        ([-0.0, 1, 2, 3], 0, 0),
     ],
 )
 def test_a_computed_answer_finds_its_choice(choices, answer, right):
     shown = predict("Which?", choices, answer=answer)
     assert (shown.right, shown.chosen) == (right, "")
-    assert isinstance(shown, Predict)
 
 
 @pytest.mark.parametrize(
     ("choices", "answer", "count"),
     [
         ([1 / 3, 1 / 2, 2 / 3], 0.66655, "none"),
-        (["1", "2", "3"], 1, "none"),
         ([1, 2, 3], "1", "none"),
         ([1, 2, 3], True, "none"),
         ([0.50001, 0.50004, 1], 0.5, "2"),
-        ([1, 1.0, 2], 1, "2"),
-        (["A", "B", "C"], "a", "none"),
     ],
 )
 def test_an_answer_that_fits_none_or_several_is_refused(choices, answer, count):
@@ -52,62 +43,31 @@ def test_an_answer_that_fits_none_or_several_is_refused(choices, answer, count):
         predict("Which?", choices, answer=answer)
 
 
-def test_the_refusal_names_answer_and_choices():
-    with pytest.raises(ValueError, match=r"answer is 7, but .* choices \['1', 2, 3\.5\]"):
-        predict("Which?", ["1", 2, 3.5], answer=np.int64(7))
+def test_words_and_picture_do_not_tell_the_answer():
+    made = [predict("How much\n   is it?", [1, 0.5, "$y$"], answer=a, reason="SECRET")
+            for a in (1, 0.5, "$y$")]  # fmt: skip
+    bundles = [shown._repr_mimebundle_() for shown in made]
+    data, metadata = bundles[0]
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == made[0].model_id
+    assert data["text/plain"] == metadata["image/png"]["alt"] == repr(made[0])
+    assert repr(made[0]) == "Question: How much is it? Choices: A) 1 B) 0.5000 C) $y$"
+    assert len({data["image/png"] for data, _ in bundles}) == 1
+    assert Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).width > 200
 
 
-def test_words_hold_the_question_and_choices_and_not_the_answer():
-    shown = predict("How much\n   is it?", [1, 0.5, "none"], answer=0.5, reason="Half of it.")
-    assert repr(shown) == "Question: How much is it? Choices: A) 1 B) 0.5000 C) none"
-    assert shown.choices == ["1", "0.5000", "none"]
-
-
-def test_the_bundle_has_a_view_a_picture_and_its_words():
-    for question in ("Short?", "long " * 60 + "?", r"$\frac$ and $x$"):
-        choices = ["a", "b" * 200, "$y$", "two\nlines"]
-        shown = predict(question, choices, answer="a", reason="SECRET")
-        data, metadata = shown._repr_mimebundle_()
-        assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == shown.model_id
-        assert data["text/plain"] == metadata["image/png"]["alt"] == repr(shown)
-        assert "SECRET" not in repr(shown)
-        picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
-        assert picture.width >= metadata["image/png"]["width"] > 200
-
-
-def test_the_picture_does_not_depend_on_the_answer():
-    pictures = [predict("Which?", ["a", "b", "c"], answer=a).picture().png for a in "abc"]
-    assert len(set(pictures)) == 1
-
-
-BAD = {
-    "two": (("Which?", [1, 2]), ValueError, "three or four"),
-    "five": (("Which?", [1, 2, 3, 4, 5]), ValueError, "three or four"),
-    "string": (("Which?", "abc"), TypeError, "choices is 'abc'"),
-    "alike": (("Which?", [1, 2.0, "2.0000"]), ValueError, "look alike"),
-    "empty": (("Which?", [1, 2, " "]), ValueError, "none may be empty"),
-    "no question": ((" ", [1, 2, 3]), ValueError, "none may be empty"),
-    "question": ((None, [1, 2, 3]), TypeError, "question is None"),
-    "NaN": (("Which?", [1, 2, np.nan]), ValueError, r"choices\[2\] is nan, but must be a fin"),
-    "list": (("Which?", [1, 2, [3]]), TypeError, r"choices\[2\] is \[3\]"),
-    "array": (("Which?", [1, np.zeros(2), 3]), TypeError, r"choices\[1\] is .*ndarray"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused_with_a_reason(name):
-    arguments, error, message = BAD[name]
-    with pytest.raises(error, match=message):
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("Which?", [1, 2, 3, 4, 5]), "three or four"),
+        (("Which?", [1, 2.0, "2.0000"]), "look alike"),
+        (("Which?", [1, 2, " "]), "none may be empty"),
+        (("Which?", [1, 2, np.nan]), r"choices\[2\] is nan, but must be a fin"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(arguments, message):
+    with pytest.raises(ValueError, match=message):
         predict(*arguments, answer=1)
 
-
-def test_an_answer_must_be_one_value():
-    with pytest.raises(TypeError, match=r"answer is \(6, 2\) \(tuple\)"):
-        predict("Which shape?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=(6, 2))
-    assert predict("Which?", ["(6, 2)", "(2, 6)", "(6, 6)"], answer=str((6, 2))).right == 0
-
-
-# ---------------------------------------------------------------- folded
 
 MIXED = """from IPython.display import HTML, display
 from helpers.figures import bars
@@ -143,12 +103,6 @@ def test_what_a_block_shows_is_folded_in_its_order(cells):
     order = ["a &lt; b 5</pre>", "<b>bold</b>", "not ended 1\n7</pre>", "<img ", "In words"]
     assert sorted(order, key=markup.index) == order
     assert 'alt="Two bars that tell nothing." width="' in markup
-
-
-def test_its_text_is_that_of_the_cell_without_the_fold(cells):
-    lines = cells[0].outputs[0].data["text/plain"].splitlines()
-    assert lines[:4] == ["a < b 5", "bold", "not ended 1", "7"]
-    assert lines[4:] == ["Two bars that tell nothing.", "In words: Two bars that tell nothing."]
 
 
 def test_an_error_in_it_is_seen_after_what_came_before(cells):

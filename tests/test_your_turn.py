@@ -5,14 +5,12 @@ Before the room run the imports and those cells that the room, its answers and w
 no answer changes a cell before it, and `--nbval` runs them all.
 """
 
-import ast
 import inspect
 import re
-import textwrap
 
 import nbformat
 import pytest
-from answers import TENSORS, hinted
+from answers import for_tensors, hinted
 from lessons import FOLDER, PATHS, code_cells, needed, touched
 from nbclient import NotebookClient
 
@@ -48,38 +46,8 @@ def filled(cell, answer):
     return cell["source"][:start] + answer.strip("\n")
 
 
-# ---------------------------------------------------------------- answers
-
-
-def as_answer(function, name):
-    """A function's source under another name, with imports of what it uses: one cell."""
-    parsed = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    [made] = parsed.body
-    assert isinstance(made, ast.FunctionDef) and function.__closure__ is None
-    made.name, made.decorator_list, made.returns = name, [], None
-    for argument in (*made.args.args, *made.args.kwonlyargs):
-        argument.annotation = None
-    known = inspect.getmodule(function).__dict__
-    used = {n.id for n in ast.walk(made) if isinstance(n, ast.Name)} - {name}
-    imports = ", ".join(sorted(used & known.keys()))
-    start = f"from {function.__module__} import {imports}\n" if imports else ""
-    return f"{start}\n\n{ast.unparse(made)}"
-
-
 def wrong(name):
-    """A known mistake, or for some exercises a function that raises."""
-    if len(name) % 3:
-        for mistake in find(name).mistakes:
-            try:
-                return as_answer(mistake.function, name)
-            except (AssertionError, SyntaxError):
-                continue  # made by another function: it has no source of its own
     return f"def {name}(*args, **kwargs):\n    raise RuntimeError('not yet')"
-
-
-def for_tensors(name):
-    """An answer that is right on tensors only, where cells after its check use it."""
-    return TENSORS.get(name) or hinted(name)
 
 
 def written(names):
@@ -87,9 +55,6 @@ def written(names):
     made = [make(name) for name in names for make in (hinted, for_tensors)]
     references = [inspect.getsource(find(name).reference) for name in names]
     return [{"source": source} for source in (*made, *references)]
-
-
-# ---------------------------------------------------------------- a notebook at work
 
 
 class Room:
@@ -142,19 +107,6 @@ def room():
         yield made
 
 
-# ---------------------------------------------------------------- tests
-
-
-@each_notebook
-def test_the_room_asks_for_two_to_four_exercises(path):
-    before, after = halves(path)
-    names = [name for cell in after for name in CHECK.findall(cell["source"])]
-    assert 2 <= len(names) <= 4 and tuple(names) == ASKED[path.stem[:2]]
-    assert {find(name).notebook for name in names} == {path.stem[:2]}
-    assert [stub for cell in after if (stub := stub_of(cell))] == names
-    assert not any(CHECK.search(cell["source"]) for cell in before)
-
-
 @each_notebook
 def test_it_goes_on_with_whatever_is_answered(path, room, tmp_path):
     before, after = halves(path)
@@ -168,7 +120,7 @@ def test_it_goes_on_with_whatever_is_answered(path, room, tmp_path):
     room.run(after, hinted)
     room.run(again, room.shown_solution)
     for name in OF_MINE if on_mine else ():
-        said = room.execute(f"{TENSORS[name]}\n{name} = check({name})")
+        said = room.execute(f"{for_tensors(name)}\n{name} = check({name})")
         assert said.startswith(f"{name}: right") and "Kept in" in said, said
     if further:
         room.run(again, for_tensors)

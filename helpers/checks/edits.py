@@ -6,10 +6,25 @@ answer; the others take parts of right answers, the donors. Nothing here runs co
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations, islice, pairwise, permutations
+
+from helpers.checks.donors import Donors
+from helpers.checks.syntax import (
+    MODULES,
+    Place,
+    Renamed,
+    arguments,
+    assigned,
+    blocks,
+    called,
+    expression,
+    is_computed,
+    is_value,
+    places,
+    text,
+)
 
 BINARY = {
     ast.Add: (ast.Sub, ast.Mult), ast.Sub: (ast.Add, ast.Div, ast.Mult),
@@ -33,26 +48,6 @@ GUESSES = "-1 -2 0 1 2 None True False".split()
 LEAVES = (ast.Name, ast.Constant, ast.Attribute)
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a node stands: a field of its parent, or an entry of such a list."""
-
-    parent: ast.AST
-    name: str
-    index: int | None = None
-
-    @property
-    def node(self) -> ast.AST:
-        held = getattr(self.parent, self.name)
-        return held if self.index is None else held[self.index]
-
-    def put(self, node: object) -> None:
-        if self.index is None:
-            setattr(self.parent, self.name, node)
-        else:
-            getattr(self.parent, self.name)[self.index] = node
-
-
 @dataclass
 class Edit:
     """New nodes for some places; `kind` says what sort of change it is."""
@@ -72,197 +67,14 @@ class Edit:
             place.put(node)
 
 
-# ---------------------------------------------------------------- looking at a tree
-
-
-def places(tree: ast.AST) -> Iterator[Place]:
-    """Every node below a tree, from the outside to the inside."""
-    for name, value in ast.iter_fields(tree):
-        if name in ("annotation", "returns", "decorator_list", "ctx", "type_params"):
-            continue
-        nodes = enumerate(value) if isinstance(value, list) else [(None, value)]
-        for index, node in nodes:
-            if isinstance(node, ast.AST):
-                yield Place(tree, name, index)
-                yield from places(node)
-
-
-def text(node: ast.AST) -> str:
-    """The code of a node; of equal nodes the same."""
-    return ast.unparse(node)
-
-
-def expression(code: str) -> ast.expr:
-    """The node of a piece of code."""
-    return ast.parse(code, mode="eval").body
-
-
 def call(name: str, *args: ast.expr) -> ast.Call:
     """The node of name(args)."""
     return ast.Call(expression(name), list(args), [])
 
 
-def is_value(place: Place) -> bool:
-    """Whether a place holds an expression that is read, and may be any other."""
-    node, parent = place.node, place.parent
-    if not isinstance(node, ast.expr) or isinstance(node, ast.Slice | ast.Starred):
-        return False
-    stored = isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
-    return not stored and not isinstance(parent, ast.JoinedStr | ast.FormattedValue)
-
-
-def arguments(function: ast.FunctionDef) -> list[str]:
-    """The names of its parameters."""
-    given = function.args
-    return [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-
-
-def assigned(tree: ast.AST) -> list[str]:
-    """The local names in the order of their assignments."""
-    stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
-    return list(dict.fromkeys(n.id for n in stored if isinstance(n.ctx, ast.Store)))
-
-
-def blocks(tree: ast.AST) -> Iterator[Place]:
-    """The lists of statements in a function, as places."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse"):
-            if isinstance(getattr(node, name, None), list):
-                yield Place(node, name)
-
-
-# ---------------------------------------------------------------- donors
-
-
-@dataclass(frozen=True)
-class Template:
-    """A donor's operation with a hole for the learner's own expression."""
-
-    whole: ast.expr
-    hole: str  # where it is: "args", "func.value", "left", "right", "value", "operand"
-
-    def around(self, node: ast.expr) -> ast.expr:
-        made = copy.deepcopy(self.whole)
-        target = made.func if self.hole == "func.value" else made
-        if self.hole == "args":
-            made.args[0] = node
-        else:
-            setattr(target, self.hole.removeprefix("func."), node)
-        return made
-
-
-class Donors:
-    """What right answers offer: expressions, operations, keywords, constants, statements."""
-
-    def __init__(self, functions: Iterable[ast.FunctionDef]):
-        self.functions = list(functions)
-
-    @cached_property
-    def expressions(self) -> dict[str, ast.expr]:
-        found: dict[str, ast.expr] = {}
-        for function in self.functions:
-            for place in places(function):
-                if is_value(place) and not isinstance(place.parent, ast.arguments | ast.Expr):
-                    found.setdefault(text(place.node), place.node)
-            for value in inlined(function).values():
-                for node in (n for n in ast.walk(value) if isinstance(n, ast.expr)):
-                    if is_value(Place(ast.Expr(node), "value")):
-                        found.setdefault(text(node), node)
-        return found
-
-    @cached_property
-    def statements(self) -> dict[str, ast.stmt]:
-        found: dict[str, ast.stmt] = {}
-        for function in self.functions:
-            for node in ast.walk(function):
-                if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef):
-                    found.setdefault(text(node), node)
-        return found
-
-    @cached_property
-    def keywords(self) -> dict[str, ast.keyword]:
-        nodes = (n for f in self.functions for n in ast.walk(f) if isinstance(n, ast.keyword))
-        return {text(n): n for n in nodes if n.arg}
-
-    @cached_property
-    def constants(self) -> dict[str, ast.Constant]:
-        nodes = (n for e in self.expressions.values() for n in ast.walk(e))
-        return {repr(n.value): n for n in nodes if isinstance(n, ast.Constant)}
-
-    @cached_property
-    def calls(self) -> set[str]:
-        return {_called(n) for e in self.expressions.values() for n in ast.walk(e)} - {""}
-
-    @cached_property
-    def templates(self) -> list[Template]:
-        made = {}
-        for node in self.expressions.values():
-            for hole in holes(node):
-                made[text(Template(node, hole).around(ast.Name("HOLE", ast.Load())))] = (node, hole)
-        return [Template(*pair) for _, pair in sorted(made.items(), key=lambda m: len(m[0]))]
-
-
-def holes(node: ast.expr) -> list[str]:
-    """Where an operation takes what it works on."""
-    if isinstance(node, ast.Call):
-        method = isinstance(node.func, ast.Attribute) and _is_computed(node.func.value)
-        first = bool(node.args) and not isinstance(node.args[0], ast.Starred)
-        return ["func.value"] * method + ["args"] * (first and not method)
-    if isinstance(node, ast.BinOp):
-        return ["left", "right"]
-    if isinstance(node, ast.UnaryOp):
-        return ["operand"]
-    fixed = isinstance(node, ast.Attribute) and node.attr in ("T", "mT")
-    return ["value"] if isinstance(node, ast.Subscript) or fixed else []
-
-
-def _is_computed(node: ast.expr) -> bool:
-    """Whether a method belongs to a value, not to a module such as np."""
-    return not (isinstance(node, ast.Name) and node.id in MODULES) and text(node) not in MODULES
-
-
-MODULES = {"np", "torch", "math", "F", "nn", "np.linalg", "torch.nn", "torch.nn.functional"}
-
-
-def _called(node: ast.AST) -> str:
-    func = getattr(node, "func", None)
-    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-
-
-def inlined(function: ast.FunctionDef) -> dict[str, ast.expr]:
-    """What a function returns and sums up, written without its local names."""
-    known: dict[str, ast.expr] = {}
-    found: dict[str, ast.expr] = {}
-    for statement in function.body:
-        value = getattr(statement, "value", None)
-        if not isinstance(value, ast.expr):
-            continue
-        value = Renamed(known).visit(copy.deepcopy(value))
-        if len(made := text(value)) < 200:
-            found[made] = value
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            known[statement.targets[0].id] = value
-        elif isinstance(statement, ast.Assign):  # several names at once: nothing to put in
-            for name in assigned(statement):
-                known.pop(name, None)
-    return found
-
-
-class Renamed(ast.NodeTransformer):
-    """The same tree with other nodes for some names."""
-
-    def __init__(self, names: dict[str, ast.expr]):
-        self.names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        new = self.names.get(node.id)
-        if new is None:
-            return node
-        return copy.deepcopy(new) if isinstance(node.ctx, ast.Load) or is_name(new) else node
-
-
-def is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
+def _own_name(node: ast.AST) -> str:
+    """The name of a variable or an attribute, "" for anything else."""
+    return getattr(node, "attr", None) or getattr(node, "id", None) or ""
 
 
 # ---------------------------------------------------------------- all edits
@@ -282,18 +94,19 @@ class Surgeon:
         self.values = [p for p in in_body if is_value(p)]
         self.names = list(dict.fromkeys(arguments(self.function) + assigned(self.function)))
 
-    def edits(self) -> Iterator[Edit]:
-        """Every edit, each kind with the same edit at all places that look alike."""
+    def edits(self, small: bool = False) -> Iterator[Edit]:
+        """Every edit, the likeliest kinds first; with `small`, those of a token or a line alone."""
         first = (
-            self.siblings, self.operators, self.keywords, self.everywhere, self.constants,
-            self.order, self.dropped, self.leaves, self.copies, self.overwritten, self.lines,
-            self.loops, self.wrapped,
+            self.siblings, self.operators, self.order, self.signs, self.keywords, self.everywhere,
+            self.constants, self.dropped, self.leaves, self.copies, self.overwritten, self.lines,
+            self.loops,
         )  # fmt: skip
-        then = (self.donated, self.operations, self.more_statements, self.exchanged,
-                self.many_places)  # fmt: skip
+        then = (self.donated, self.wrapped, self.operations, self.more_statements, self.calls,
+                self.exchanged, self.many_places)  # fmt: skip
         for kind in first:
             yield from kind()
-        yield from in_turn([kind() for kind in then])
+        if not small:
+            yield from in_turn([kind() for kind in then])
 
     def put(self, kind: str, place: Place, *nodes: ast.AST) -> Iterator[Edit]:
         for node in nodes:
@@ -308,20 +121,33 @@ class Surgeon:
     # ------------------------------------------------------------ one token
 
     def siblings(self) -> Iterator[Edit]:
-        """Another function of the same family, or one that a donor calls."""
+        """Another function of the same family."""
+        for place in self.values:
+            own = _own_name(place.node)
+            yield from self.renamed(place, {n for f in SIBLINGS if own in f for n in f} - {own})
+
+    def calls(self) -> Iterator[Edit]:
+        """Another function, one that a donor calls."""
+        for place in self.values:
+            if isinstance(place.parent, ast.Call) and place.name == "func":
+                yield from self.renamed(place, self.donors.calls - {_own_name(place.node)})
+
+    def renamed(self, place: Place, others: set[str]) -> Iterator[Edit]:
+        node = place.node
+        for other in sorted(others, key=lambda n: (n not in self.donors.calls, n)):
+            if isinstance(node, ast.Attribute):
+                yield from self.put("function", place, ast.Attribute(node.value, other, node.ctx))
+            elif isinstance(node, ast.Name) and (other in self.known or other in BUILTIN):
+                yield from self.put("function", place, ast.Name(other, ast.Load()))
+
+    def signs(self) -> Iterator[Edit]:
+        """A condition the other way round, a number with the other sign."""
         for place in self.values:
             node = place.node
-            name = getattr(node, "attr", None) or getattr(node, "id", None)
-            near = {other for family in SIBLINGS if name in family for other in family}
-            if isinstance(place.parent, ast.Call) and place.name == "func" and name:
-                near |= self.donors.calls
-            for other in sorted(near - {name}, key=lambda n: n not in self.donors.calls):
-                if isinstance(node, ast.Attribute):
-                    yield from self.put(
-                        "function", place, ast.Attribute(node.value, other, node.ctx)
-                    )
-                elif isinstance(node, ast.Name) and (other in self.known or other in BUILTIN):
-                    yield from self.put("function", place, ast.Name(other, ast.Load()))
+            if isinstance(node, ast.Compare | ast.Name | ast.Call | ast.BinOp | ast.Subscript):
+                if self._can_wrap(place):
+                    yield from self.put("sign", place, ast.UnaryOp(ast.Invert(), node),
+                                        ast.UnaryOp(ast.USub(), node))  # fmt: skip
 
     def operators(self) -> Iterator[Edit]:
         """Another operator, comparison or connective; a sign or a negation too much."""
@@ -362,7 +188,8 @@ class Surgeon:
             if not isinstance(node, ast.Constant) and not negative:
                 continue
             value = ast.literal_eval(node) if not isinstance(node, ast.Constant) else node.value
-            for new in self._near(value):
+            halves = [0.5, -0.5] if isinstance(getattr(place.parent, "op", None), ast.Pow) else []
+            for new in [*self._near(value), *halves]:
                 yield from self.put("constant", place, expression(repr(new)))
                 if len(same := self.alike(place)) > 1:
                     yield Edit("constant", [(p, expression(repr(new))) for p in same])
@@ -384,13 +211,15 @@ class Surgeon:
             return [c for c in lent if c is not value and not isinstance(c, str)]
         near = [0, 1, -1, value + 1, value - 1, -value, 2, -2, 3]
         near += [c for c in lent if isinstance(c, int | float) and not isinstance(c, bool)]
-        near += [0.0, 1.0, -0.5, 0.5]
+        near += [-c for c in lent if isinstance(c, float)]
+        near += [0.0, 1.0, -0.5, 0.5] if isinstance(value, float) else []
         return [c for c in dict.fromkeys(near) if c != value]
 
     def leaves(self) -> Iterator[Edit]:
         """Another variable, or another attribute of the same thing."""
-        attributes = {n.attr for f in (self.function, *self.donors.functions)
-                      for n in ast.walk(f) if isinstance(n, ast.Attribute)}  # fmt: skip
+        read = [p for f in (self.function, *self.donors.functions) for p in places(f)
+                if isinstance(p.node, ast.Attribute) and p.name != "func"]  # fmt: skip
+        attributes = {p.node.attr for p in read}
         for place in self.values:
             node = place.node
             if isinstance(node, ast.Name) and node.id in self.names:
@@ -399,9 +228,12 @@ class Surgeon:
                     yield from self.put("name", place, ast.Name(name, ast.Load()))
                     if len(same := self.alike(place)) > 1:
                         yield Edit("name", [(p, ast.Name(name, ast.Load())) for p in same])
-            elif isinstance(node, ast.Attribute) and place.name != "func":
+            elif isinstance(node, ast.Attribute) and not self._is_compared(place):
                 for name in sorted(attributes - {node.attr}):
                     yield from self.put("name", place, ast.Attribute(node.value, name, ast.Load()))
+
+    def _is_compared(self, place: Place) -> bool:
+        return place.name == "func" or isinstance(place.parent, ast.Compare)
 
     # ------------------------------------------------------------ arguments and order
 
@@ -442,7 +274,7 @@ class Surgeon:
             for value in self._values_of(own) if len(having) > 1 else ():
                 yield Edit("argument", [(place, value) for place in places_])
         for new in self.donors.keywords.values():
-            lacking = [p for p in calls if _called(p.node) in REDUCING
+            lacking = [p for p in calls if called(p.node) in REDUCING
                        and new.arg not in {k.arg for k in p.node.keywords}]  # fmt: skip
             if len(lacking) > 1 and self.fits(new.value):
                 yield Edit("argument", [(p, _with(p.node, new)) for p in lacking])
@@ -503,10 +335,10 @@ class Surgeon:
             if isinstance(node, ast.BinOp):
                 parts = [node.left, node.right]
             elif isinstance(node, ast.Call):
-                method = isinstance(node.func, ast.Attribute) and _is_computed(node.func.value)
+                method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
                 parts = ([node.func.value] if method else []) + node.args[:1]
             elif isinstance(node, ast.Subscript | ast.Attribute):
-                parts = [node.value] if _is_computed(node.value) else []
+                parts = [node.value] if is_computed(node.value) else []
             elif isinstance(node, ast.IfExp):
                 parts = [node.body, node.orelse]
             elif isinstance(node, ast.BoolOp):
@@ -539,9 +371,6 @@ class Surgeon:
             node = place.node
             if not self._can_wrap(place):
                 continue
-            if isinstance(node, ast.Compare | ast.Name | ast.Call | ast.UnaryOp | ast.BinOp):
-                yield from self.put("sign", place, ast.UnaryOp(ast.Invert(), node),
-                                    ast.UnaryOp(ast.USub(), node))  # fmt: skip
             if place.name == "func":
                 continue
             swapped = expression("HOLE.swapaxes(-1, -2)")
@@ -675,7 +504,7 @@ class Surgeon:
         """A range that begins or ends one earlier or later; a name returned instead."""
         for place in self.values:
             node = place.node
-            if _called(node) in ("range", "arange") and node.args:
+            if called(node) in ("range", "arange") and node.args:
                 last = node.args[-1]
                 first = [ast.Constant(1)] if len(node.args) == 1 else []
                 for new in (ast.BinOp(last, op(), ast.Constant(1)) for op in (ast.Sub, ast.Add)):
@@ -697,7 +526,7 @@ class Surgeon:
         ]
         for block in blocks(self.function):
             body = block.node
-            for donor in lent:
+            for donor in lent if body else ():
                 for new in self._own_statement(donor):
                     for i in range(len(body) + (not isinstance(body[-1], ast.Return))):
                         yield Edit("statement", [(block, [*body[:i], new, *body[i:]])])
@@ -720,7 +549,7 @@ class Surgeon:
         """Two names, numbers or attributes that stand where the other should."""
         leaves = [p for p in self.values if isinstance(p.node, LEAVES) and p.name != "func"]
         for a, b in combinations(leaves, 2):
-            same_kind = type(a.node) is type(b.node)
+            same_kind = type(a.node) is type(b.node) and not _is_truth(a) | _is_truth(b)
             if same_kind and text(a.node) != text(b.node):
                 yield Edit("exchange", [(a, b.node), (b, a.node)])
 
@@ -754,6 +583,10 @@ def in_turn(iterators: list[Iterator]) -> Iterator:
 
 def _with(node: ast.Call, new: ast.keyword) -> ast.Call:
     return ast.Call(node.func, node.args, [*node.keywords, new])
+
+
+def _is_truth(place: Place) -> bool:
+    return isinstance(getattr(place.node, "value", None), bool)
 
 
 def _stored(tree: ast.stmt) -> ast.stmt:

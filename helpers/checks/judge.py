@@ -20,6 +20,7 @@ from helpers.exercises.exercise import Exercise, Mistake, Probe, Untested
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words
+EVERYTHING = "All numbers differ."
 WORDS = 60  # of a message, before the fold
 LIKELY = 0.6  # the share of wrong probes that a guess must explain
 
@@ -75,16 +76,28 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
 
 
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
-    """Where no known mistake was found: the change that repairs it, else what it depends on."""
-    if not verdict.evidence or (
-        verdict.mistake and not isinstance(verdict.evidence.obtained, Raised)
-    ):
+    """Where no known mistake is sure: the change that repairs it, else what it depends on."""
+    if not verdict.evidence or isinstance(verdict.evidence.obtained, TimedOut):
         return verdict
+    results = [seen[i].value for i in wrong_of(known, seen)]
+    if verdict.mistake and not all(isinstance(value, Raised) for value in results):
+        return verdict  # where everything raises, a known mistake is but a guess
     repair = repair_of(function, known, verdict.backend, expected_of(known.name))
     if repair is None:
         return verdict if verdict.mistake else with_influence(verdict, seen, function, known)
-    fails = difference(verdict.evidence.expected, verdict.evidence.obtained, known.whole_numbers)
-    return replace(verdict, message=brief([*where(repair), fails]), mistake=None, repair=repair)
+    told = [*where(repair), *fails(verdict.evidence, known)]
+    return replace(verdict, message=brief(told), mistake=None, repair=repair)
+
+
+def fails(evidence: Evidence, known: Exercise) -> list[str]:
+    """What differs, without the line, which the repair tells, and without what it tells too."""
+    obtained = evidence.obtained
+    if isinstance(obtained, str) and obtained.endswith("changed in place"):
+        return []
+    if isinstance(obtained, Raised):
+        obtained = replace(obtained, line="")
+    text = difference(evidence.expected, obtained, known.whole_numbers)
+    return [] if text == EVERYTHING else [text]
 
 
 def where(repair: Repair) -> list[str]:
@@ -135,9 +148,10 @@ def with_influence(
     probes = [probe for probe in known.probes if probe.args]
     probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)
     for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
-        if found := influence.findings(function, known, probe, verdict.backend):
-            first, *rest = sentences(known, verdict.evidence, seen)
-            return replace(verdict, message=brief([first, *found[:2], *rest]))
+        for backend in backends_for(function, known):
+            if found := influence.findings(function, known, probe, backend):
+                first, *rest = sentences(known, verdict.evidence, seen)
+                return replace(verdict, message=brief([first, *found[:2], *rest]))
     return verdict
 
 
@@ -329,7 +343,7 @@ def sentences(known: Exercise, evidence: Evidence, seen: list[Observation]) -> l
         changed = []
     else:
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
-        told = [f"For {evidence.label}: {text}"]
+        told = [f"{evidence.label[0].upper()}{evidence.label[1:]}: {text}"]
     told += [f"It also changes its argument {name} in place." for name in changed[:1]]
     if guess := _guess(known, seen, wrong):
         told.append(f"Perhaps this is part of it: {guess.message}")

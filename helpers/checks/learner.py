@@ -197,8 +197,9 @@ def untold(evidence: Evidence, message: str) -> Evidence:
 def is_told(part: page.Part, message: str) -> bool:
     """Whether the message says it already."""
     text = part.partition(": ")[2] if isinstance(part, str) else ""
+    opening = f"{text[:1].upper()}{text[1:].rstrip('.')}:"
     failed = f"This must hold and does not: {text}."
-    return bool(text) and (message.startswith(f"For {text.rstrip('.')}:") or failed in message)
+    return bool(text) and (message.startswith(opening) or failed in message)
 
 
 def not_attempted(known: Exercise) -> Shown:
@@ -228,8 +229,13 @@ def way(known: Exercise) -> str:
 def reasons(known: Exercise) -> list[str]:
     """What the parts of the solution are for, each with its code."""
     source = known.answers[0]
-    pairs = ((next((c for c in why.code if c in source), ""), why.text) for why in known.whys)
+    pairs = ((next((c for c in why.code if holds(source, c)), ""), why.text) for why in known.whys)
     return [f"`{code}`: {text}" for code, text in pairs if code]
+
+
+def holds(source: str, code: str) -> bool:
+    """Whether a piece of code stands in a source, as whole words."""
+    return re.search(rf"(?<![\w.]){re.escape(code)}(?!\w)", source) is not None
 
 
 # ---------------------------------------------------------------- help
@@ -288,7 +294,7 @@ def solution(name: str | Callable | None = None) -> None:
         return
     source, why = known.answers[0], reasons(known)
     markup = page.paragraph(f"`{known.name}`, one way:") + page.code(source)
-    text = "\n".join([source, "", *why]).strip("\n")
+    text = "\n".join([source, "", *(f"# {line}" for line in why)]).strip("\n")
     page.display(page.said(markup + "".join(map(page.paragraph, why)), text))
 
 

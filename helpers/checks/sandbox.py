@@ -404,13 +404,22 @@ def _in_a_thread(work: Work, seconds: float) -> Lines:
 
     thread = threading.Thread(target=quiet, daemon=True)
     with undisturbed():
-        try:
-            thread.start()
-        except RuntimeError:  # Python in a browser has no threads: here and now, then
+        if not has_threads():
             quiet()
             return lines, False, None
+        thread.start()
         late = _interrupt(thread, seconds)
     return lines, False, late
+
+
+@functools.cache
+def has_threads() -> bool:
+    """Whether threads can be started here: Python in a browser has none."""
+    try:
+        threading.Thread(target=int, daemon=True).start()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _interrupt(thread: threading.Thread, seconds: float) -> TimedOut | None:

@@ -26,6 +26,7 @@ KINDS = {
     "overwritten": "what is overwritten", "range": "the range",
     "assignment": "the assignment", "return": "what is returned",
 }  # fmt: skip
+COPY = "An argument belongs to whoever calls the function: change a copy, not the thing itself."
 ENOUGH = 0.34  # of a why's weight, for it to be meant
 
 
@@ -57,6 +58,7 @@ class Change:
     old: str  # the smallest part that differs, before and after
     new: str
     place: str
+    unused: str = ""  # an argument that the answer never reads, and the changed one does
     also: "Change | None" = None
 
     def fields(self) -> dict:
@@ -71,8 +73,11 @@ class Change:
         """The repair that a learner reads; `first_line` is where the answer begins in its cell."""
         also = self.also and self.also.told(first_line, known)
         line, why = first_line + self.line - 1, why_of(self, known)
-        return Repair(line, self.before, self.after, self.place, why, also)
+        place = ", ".join(filter(None, [self.place, nature(self)]))
+        return Repair(line, self.before, self.after, place, why, also)
 
+
+Above = list[tuple[ast.AST, str]]  # the nodes around one, and in which field it stands
 
 # ---------------------------------------------------------------- what differs
 
@@ -93,11 +98,31 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     made = "\n".join(t for _, t in after[k:m])
     if (j - i, m - k) != (1, 1):
         return Change(kind, node.lineno, was, made, was, made, KINDS.get(kind, whole(was, made)))
+    unused = min(argument_reads(new) - argument_reads(old), default="")
     a, b, above = smallest(before[i][0], after[k][0])
     line = getattr(a, "lineno", node.lineno)
     if (spliced := splice(a, b, source, new)) is not None:
         was, made = own[line - 1].strip(), spliced[line - 1].strip()
-    return Change(kind, line, was, made, code(a), code(b), role(kind, a, b, above))
+    old_part, new_part = (enclosed(x, above) for x in (a, b))
+    return Change(kind, line, was, made, old_part, new_part, role(kind, a, b, above), unused)
+
+
+def enclosed(node: ast.AST, above: Above) -> str:
+    """The code of a node; of a bare number with the argument or the function it goes into."""
+    bare = node.operand if isinstance(node, ast.UnaryOp) else node
+    if not isinstance(bare, ast.Constant | ast.Name) or not above:
+        return code(node)
+    keyword = next((n for n, _ in above[:2] if isinstance(n, ast.keyword)), None)
+    if keyword is not None:
+        return f"{keyword.arg}={code(node)}"
+    call = next((n for n, field in above[:2] if isinstance(n, ast.Call) and field == "args"), None)
+    return f"{code(call.func)}({code(node)})" if call is not None else code(node)
+
+
+def argument_reads(function: ast.FunctionDef) -> set[str]:
+    """The parameters that are read."""
+    names = {arg.arg for arg in function.args.args}
+    return {n.id for s in function.body for n in ast.walk(s) if isinstance(n, ast.Name)} & names
 
 
 def whole(was: str, made: str) -> str:
@@ -119,9 +144,6 @@ def _headers(node: ast.stmt) -> Iterator[tuple[ast.stmt, str]]:
     yield node, whole.partition("\n")[0] if inner else whole
     for statement in inner:
         yield from _headers(statement)
-
-
-Above = list[tuple[ast.AST, str]]  # the nodes around one, and in which field it stands
 
 
 def smallest(a: ast.AST, b: ast.AST, above: Above = []) -> tuple[ast.AST, ast.AST, Above]:  # noqa: B006
@@ -227,12 +249,15 @@ def short(node: ast.AST) -> str:
 def words(text: str) -> Counter:
     """The words and signs of a piece of code, and neighbours that belong together."""
     found = re.findall(r"[A-Za-z_]\w*|\d+\.?\d*(?:e-?\d+)?|\*\*|//|[-+*/@~<>=!|&%]=?", text)
+    found = [f"{float(w):g}" if w[0].isdigit() else w for w in found]
     pairs = [" ".join(pair) for pair in itertools.pairwise(found)]
     return Counter(found) + Counter(pairs)
 
 
 def why_of(change: Change, known: Exercise) -> str:
     """The why of the expression that a change touches or puts in, "" where none fits."""
+    if change.kind == "copy":
+        return COPY
     spelt = [(why, words(s)) for why in known.whys for s in why.code]
     common = Counter(w for why in known.whys for w in {w for s in why.code for w in words(s)})
     old, new = words(change.old), words(change.new)
@@ -248,5 +273,34 @@ def why_of(change: Change, known: Exercise) -> str:
                  (after, 0.15), (before, 0.1))  # fmt: skip
         return sum(share * weight(own & bag) for bag, share in parts) / total
 
-    best = max(((fits(why, own), why) for why, own in spelt), key=lambda f: f[0], default=None)
+    named = {w for w in touched | new | old if w[0].isalnum() or w[0] == "_"}
+    meant = [(fits(why, own), why) for why, own in spelt if named & own.keys()]
+    best = max(meant, key=lambda found: found[0], default=None)
     return best[1].text if best and best[0] >= ENOUGH else ""
+
+
+OTHER_WAY = [{"==", "!="}, {"<", ">="}, {">", "<="}, {"<", ">"}, {"<=", ">="}]
+STRICT = [{"<", "<="}, {">", ">="}]
+
+
+def nature(change: Change) -> str:
+    """What sort of slip a change mends, where it is one of those that everybody makes."""
+    came, went = words(change.new) - words(change.old), words(change.old) - words(change.new)
+    signs = {w for w in came | went if not w[0].isalnum() and " " not in w}
+    if signs in OTHER_WAY or "~" in signs or "not" in came | went:
+        return "the condition is the other way round"
+    if signs in STRICT:
+        return "it counts one too many or one too few"
+    if change.kind in ("constant", "number", "range") and _one_off(change):
+        return "it is off by one"
+    if change.kind == "part" and (twice := {w for w in went if f"{w}(" in change.new}):
+        return f"`{min(twice)}` is applied twice"
+    return f"`{change.unused}` is never used" if change.unused else ""
+
+
+def _one_off(change: Change) -> bool:
+    """Whether a number grew or shrank by one, or 1 is added or subtracted."""
+    try:
+        return abs(float(change.new) - float(change.old)) == 1
+    except ValueError:
+        return change.new in (f"{change.old} + 1", f"{change.old} - 1") or change.kind == "range"

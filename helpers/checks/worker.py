@@ -583,11 +583,11 @@ class Watch:
         """Why they must be ended: "cell", "time", "waits", "memory", "processes", or ""."""
         if time.monotonic() - self.looked < TICK:
             return ""
-        count, memory = self.count(), self.job["memory"]
+        number, size = self.count()
         self.looked, self.ticks = time.monotonic(), self.ticks + 1
         reasons = {
-            "processes": count[0] > PROCESSES,
-            "memory": count[1] > memory,
+            "processes": number > PROCESSES,
+            "memory": size > self.job["memory"],
             "cell": self.cpu - self.before > self.job["cell_limit"],
             "time": self.cpu > self.job["seconds"],
             "waits": self.slept > self.job["patience"]
@@ -597,17 +597,17 @@ class Watch:
 
     def count(self) -> tuple[int, int]:
         """The number of descendants and their bytes; adds the tick to what they took or waited."""
-        own = psutil.Process()
-        cpu, memory, states = sum(own.cpu_times()[2:4]) - self.ended, 0, []
+        own, size, states = psutil.Process(), 0, []
+        cpu, shared = sum(own.cpu_times()[2:4]) - self.ended, own.memory_info().rss
         for process in own.children(recursive=True):
             with contextlib.suppress(psutil.Error), process.oneshot():
                 states.append(process.status())
                 cpu += sum(process.cpu_times()[:4])  # with those of its children that ended
-                memory += max(0, process.memory_info().rss - own.memory_info().rss)
+                size += max(0, process.memory_info().rss - shared)
         still = cpu - self.cpu < TICK / 100 and {*states} <= IDLE
         self.slept += TICK if still and not self.asked else 0
         self.cpu = max(self.cpu, cpu)
-        return len(states), memory
+        return len(states), size
 
 
 def silent() -> Line:

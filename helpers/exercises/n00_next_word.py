@@ -165,7 +165,6 @@ bigram_probs.probe(
     "a word within and at end", ["we play", "play we rest", "rest"], ["rest", "we", "play"]
 )
 bigram_probs.probe("a word in no sentence", ["a b", "b a b"], ["c", "a", "b"])
-bigram_probs.probe("capitals", ["Will will", "will Will go"], ["Will", "will", "go"])
 bigram_probs.probe("a dictionary of word → id", ["x y z", "x z"], {"z": 2, "x": 0, "y": 1})
 bigram_probs.probe("twenty sentences", twenty.then(written_with(letters[:6])), letters)
 bigram_probs.probe(
@@ -368,10 +367,10 @@ def smoothing_on_seen_pairs(sentences, vocab, smoothing=0.0):
 
 
 @bigram_probs.mistake
-def lists_only(sentences, vocab, smoothing=0.0):
-    """A vocabulary that is a list works, but a dictionary of word → id does not: it has no
-    index(). Look the ids up in a dictionary in both cases, made from the list where one comes."""
-    return shares(count(pairs_in(sentences), {w: vocab.index(w) for w in vocab}, smoothing))
+def order_of_the_entries(sentences, vocab, smoothing=0.0):
+    """A vocabulary may also be a dictionary of word → id, and then its ids say which row belongs to
+    which word, not the order in which its entries happen to stand."""
+    return shares(count(pairs_in(sentences), list(vocab), smoothing))
 
 
 # ---------------------------------------------------------------- word_probs
@@ -460,6 +459,10 @@ came.why(
     "vocab.index(word) | [vocab.index(word) for word in sentence.split()] | sentence.split()"
     " | {word: i for i, word in enumerate(vocab)} | place[word]",
     "Rows and columns of the table follow the order of vocab: a word's place there is its id.",
+)
+came.why(
+    "np.array | np.array(probs)",
+    "An array of numbers, which the perplexity can take the log of: a list knows no arithmetic.",
 )
 came.why(
     "range(len(words) - 1) | len(words) - 1 | pairwise(sentence.split())",

@@ -56,8 +56,6 @@ def order_of(vocab: dict, sentences: list[str]) -> str:
     first, often = list(dict.fromkeys(tokens)), [tokens.count(token) for token in ranked]
     if ranked in (first, sorted(first)):
         return "of first appearance, or sorted"
-    if ranked in (first[::-1], sorted(first)[::-1]):
-        return "reversed"
     if often in (sorted(often), sorted(often)[::-1]):
         return "by how often they come"
     return "none that can be told"
@@ -111,14 +109,9 @@ build_vocab.answer("""
         words = " ".join(sentences).split()
         return {word: i for i, word in enumerate(dict.fromkeys(words))}
 """)
-build_vocab.answer("""
-    def build_vocab(sentences):
-        words = sorted(set(" ".join(sentences).split()))
-        return dict(zip(words, range(len(words))))
-""")
 build_vocab.why(
     'sentence.split() | tokens.update(sentence.split()) | " ".join(sentences).split() | split',
-    "White space alone separates tokens: capitals and marks stay as they stand, in whole words.",
+    "White space alone separates tokens: whole words, capitals and punctuation as they stand.",
 )
 build_vocab.why(
     'set() | sorted(set(" ".join(sentences).split())) | dict.fromkeys(words)'
@@ -141,7 +134,7 @@ build_vocab.why(
 )
 build_vocab.why(
     'vocab = {} | words = [] | "<pad>" | "<unk>"',
-    "It begins empty, once, before the first sentence: only tokens of the sentences get an id.",
+    "It begins empty, once, before the first sentence: no special tokens, only those of the text.",
 )
 build_vocab.why(
     'return vocab | " ".join(sentences)',
@@ -197,6 +190,13 @@ def positions_in_the_sentence(sentences):
 
 
 @build_vocab.mistake
+def counts_instead_of_ids(sentences):
+    """The values are counts, how often each token comes, and many tokens share one. They must be
+    ids: a number of its own for each distinct token, 0 to V − 1."""
+    return dict(Counter(" ".join(sentences).split()))
+
+
+@build_vocab.mistake
 def characters(sentences):
     """The tokens are single characters, letters and spaces: to Python a text is a row of its
     letters. Split each sentence into words first."""
@@ -209,13 +209,6 @@ def arbitrary_order(sentences):
     tokens, or number them in order of first appearance."""
     tokens = list(reference.build_vocab(sentences))
     return {token: i for i, token in enumerate(tokens[1::2] + tokens[::2])}
-
-
-@build_vocab.mistake
-def counts_instead_of_ids(sentences):
-    """The values are counts, how often each token comes, and many tokens share one. They must be
-    ids: a number of its own for each distinct token, 0 to V − 1."""
-    return dict(Counter(" ".join(sentences).split()))
 
 
 @build_vocab.mistake
@@ -310,12 +303,13 @@ one_hot.why(
     "Every token has a row of its own, as long as the vocabulary, and it begins with zeros.",
 )
 one_hot.why(
-    "vocab_size | vocab_size + 1 | num_classes=vocab_size | np.eye(vocab_size)",
-    "The width is the whole vocabulary, not the largest id here: column j is word j everywhere.",
+    "ids[..., None] | ids[where] | np.arange(1, vocab_size + 1) | ids - 1 | np.arange(vocab_size)"
+    " | np.eye(vocab_size)[ids]",
+    "Ids count from 0, and 0 is a word like the others: id i belongs to column i.",
 )
 one_hot.why(
-    "ids[..., None] | ids[where] | ids - 1 | np.arange(vocab_size) | np.eye(vocab_size)[ids]",
-    "Ids count from 0, and 0 is a word like the others: id i belongs to column i.",
+    "vocab_size | np.eye(vocab_size + 1) | num_classes=vocab_size | np.eye(vocab_size)",
+    "The width is the whole vocabulary, not the largest id here: column j is word j everywhere.",
 )
 one_hot.why(
     "out[where][ids[where]] = 1 | out[where][ids[where]] = ids[where]",
@@ -417,6 +411,14 @@ def ids_renumbered_in_full_width(ids, vocab_size):
     return hot(places.reshape(ids.shape), vocab_size)
 
 
+@one_hot.mistake
+def ids_renumbered(ids, vocab_size):
+    """The ids are renumbered: there is a column for each different word of this sentence. Column j
+    must mean word j in every sentence, and the width is that of the whole vocabulary."""
+    values, places = np.unique(ids, return_inverse=True)
+    return hot(places.reshape(ids.shape), len(values))
+
+
 # ---------------------------------------------------------------- embed
 
 embed = Exercise(
@@ -462,10 +464,6 @@ embed.answer("""
 """)
 embed.answer("""
     def embed(onehot, table):
-        return np.einsum("...tv,vd->...td", onehot, table)
-""")
-embed.answer("""
-    def embed(onehot, table):
         out = np.zeros((*onehot.shape[:-1], table.shape[1]))
         for where in np.ndindex(onehot.shape[:-1]):
             i = np.argmax(onehot[where])
@@ -492,16 +490,15 @@ embed.why(
     "Embeddings are floats: an array of whole numbers would cut their decimals off.",
 )
 embed.why(
-    "table[ids] | table | table[i] | F.embedding(ids, table) | ids",
-    "A word is a row of the table, id i row i, returned as it is: nothing scaled or added.",
+    "table[ids] | table | np.moveaxis(table) | table[i] | F.embedding(ids, table) | ids",
+    "A word is a row of the table, not a column: id 0 is row 0; nothing is scaled or added.",
 )
 embed.why(
     "onehot @ table",
-    "Tokens by words meets words by features: the 1 of a row picks that row of the table.",
+    "Tokens by words meets words by features: for each token, its 1 picks a row of the table.",
 )
 embed.why(
-    '"...tv,vd->...td" | (*onehot.shape[:-1], table.shape[1]) | onehot.shape[:-1]'
-    " | np.ndindex(onehot.shape[:-1])",
+    "(*onehot.shape[:-1], table.shape[1]) | onehot.shape[:-1] | np.ndindex(onehot.shape[:-1])",
     "Every token keeps its own row, and all axes in front stay: only the words are summed away.",
 )
 
@@ -577,13 +574,6 @@ def columns_of_the_table(onehot, table):
 
 
 @embed.mistake
-def factors_swapped(onehot, table):
-    """The order of the factors is swapped. The words must be the inner axis of both: tokens by
-    words on the left, words by features, the table, on the right."""
-    return table @ onehot
-
-
-@embed.mistake
 def first_token_of_each_sentence(onehot, table):
     """For a batch there is one row for each sentence: a loop over the first axis, right for one
     sentence, takes sentences instead of tokens. Look for the 1 of every token, whatever is in
@@ -595,7 +585,7 @@ def first_token_of_each_sentence(onehot, table):
 def first_sentence_for_all(onehot, table):
     """All sentences of a batch get the embeddings of the first one. Each sentence has its own ids:
     look up all of them."""
-    first = looked_up(onehot.reshape(-1, *onehot.shape[-2:])[0], table)
+    first = looked_up(onehot[:1] if onehot.ndim > 2 else onehot, table)
     return np.broadcast_to(first, (*onehot.shape[:-1], table.shape[1]))
 
 
@@ -650,11 +640,6 @@ bag.answer("""
         return np.apply_along_axis(np.bincount, -1, ids, minlength=vocab_size)
 """)
 bag.answer("""
-    def bag_of_words(ids, vocab_size):
-        words = np.arange(vocab_size)
-        return (ids[..., :, None] == words).sum(axis=-2)
-""")
-bag.answer("""
     import torch
     import torch.nn.functional as F
 
@@ -662,7 +647,7 @@ bag.answer("""
         return F.one_hot(torch.as_tensor(ids), vocab_size).sum(dim=-2)
 """)
 bag.why(
-    "axis=-2 | dim=-2 | rows.sum(axis=-2) | where[:-1] | -1",
+    "axis=-2 | dim=-2 | keepdims=True | rows.sum(axis=-2) | where[:-1] | -1",
     "Add over the tokens, the last axis but one: sentences stay apart, words keep their places.",
 )
 bag.why(
@@ -696,29 +681,6 @@ def single_sentences_counted(ids, vocab_size):
     """It works for a single sentence and fails for a batch: counting all ids of an array
     (np.bincount) knows no sentences. Each sentence needs its own row of counts."""
     return np.bincount(ids, minlength=vocab_size)
-
-
-@bag.mistake
-def single_sentences_without_width(ids, vocab_size):
-    """The counts end at the largest id of the sentence, and a batch fails. Every word of the
-    vocabulary has its place, and each sentence its own row, of width vocab_size."""
-    return np.bincount(ids)
-
-
-@bag.mistake
-def whole_batch_in_one_row(ids, vocab_size):
-    """All sentences of a batch are counted together. Each sentence is a bag of its own: one row of
-    counts for each of them, (…, V)."""
-    return np.bincount(ids.ravel(), minlength=vocab_size)
-
-
-@bag.mistake
-def words_of_all_sentences_in_every_row(ids, vocab_size):
-    """In every row stand the words of all sentences, and repeated ones count once: adding at a list
-    of places adds once for each place. Add 1 for each token, in the row of its sentence."""
-    counts = np.zeros((*ids.shape[:-1], vocab_size))
-    counts[..., ids] += 1
-    return counts
 
 
 @bag.mistake

@@ -83,15 +83,20 @@ project_qkv.answer("""
         return torch.split(QKV, [W_q.shape[1], W_k.shape[1], W_v.shape[1]], dim=-1)
 """)
 project_qkv.why(
-    "X @ W_q | QKV[..., : W_q.shape[1]] | W_q",
+    "X @ W | W_q @ X, W_k @ X, W_v @ X | X @ W_q, X @ W_k, X @ W_v"
+    ' | np.einsum("...td,dk->...tk", X, W)',
+    "Words are rows, so weights multiply from the right; a projection is that product alone.",
+)
+project_qkv.why(
+    "X @ W_q | W_q",
     "A query is what a word asks: the word's vector times W_q from the right, nothing more.",
 )
 project_qkv.why(
-    "X @ W_k | QKV[..., W_q.shape[1] : 2 * W_q.shape[1]] | W_k",
+    "X @ W_k | W_k",
     "A key is how a word is found: made from X by a matrix of its own, W_k, a row per word.",
 )
 project_qkv.why(
-    "X @ W_v | QKV[..., 2 * W_q.shape[1] :] | W_v",
+    "X @ W_v | W_v",
     "A value is what a word passes on: made from X by W_v, as wide as W_v makes it.",
 )
 project_qkv.why(
@@ -99,21 +104,17 @@ project_qkv.why(
     "The three roles go in this order: queries, keys, values, each with a row for every word.",
 )
 project_qkv.why(
-    'X @ W | X | np.einsum("...td,dk->...tk", X, W) | "...td,dk->...tk"',
-    "Words are rows, so weights multiply from the right; a projection is that product alone.",
-)
-project_qkv.why(
     "np.concatenate([W_q, W_k, W_v], axis=1) | np.hstack([W_q, W_k, W_v]) | [W_q, W_k, W_v]"
     " | torch.cat([W_q, W_k, W_v], dim=1) | axis=1 | dim=1",
     "Side by side, each column still makes its own feature: queries first, then keys, then values.",
 )
 project_qkv.why(
-    "[d_k, 2 * d_k] | W_q.shape[1] | 2 * W_q.shape[1] | 2 * d_k"
+    "[d_k, 2 * d_k] | W_q.shape[1] | QKV[..., 2 * W_q.shape[1] :] | 2 * d_k"
     " | np.split(QKV, [d_k, 2 * d_k], axis=-1) | [W_q.shape[1], W_k.shape[1], W_v.shape[1]]",
     "Queries and keys are d_k wide each; all the rest is the values, however wide they are.",
 )
 project_qkv.why(
-    "axis=-1 | dim=-1",
+    "axis=-1 | dim=-1 | reshape(3)",
     "The features are the last axis: cut there, a word keeps its own query, key and value.",
 )
 
@@ -146,8 +147,8 @@ def keys_before_queries(X, W_q, W_k, W_v):
 
 @project_qkv.mistake
 def weights_from_the_left(X, W_q, W_k, W_v):
-    """The weights multiply from the left. Words are rows, so each row must meet the columns of a
-    matrix: X stands on the left, the weights on the right."""
+    """The weights multiply from the left. Words are rows, and each row must meet the columns of a
+    matrix, so the order of the product is words times weights, X @ W."""
     return W_q @ X, W_k @ X, W_v @ X
 
 
@@ -286,7 +287,7 @@ joined.answer("""
         return torch.matmul(W_q, W_k.transpose(0, 1))
 """)
 joined.why(
-    "W_q @ W_k.T | np.matmul(W_q, W_k_T) | np.dot(W_q[i], W_k[j])",
+    "W_q @ W_k.T | np.sqrt | np.matmul(W_q, W_k_T) | np.dot(W_q[i], W_k[j])",
     "Between X and Xᵀ stand W_q and W_kᵀ, in this order and nothing else: rows are queries.",
 )
 joined.why(
@@ -297,7 +298,9 @@ joined.why(
     "M[i, j] | range(D) | np.zeros((D, D)) | W_q * W_k",
     "Every feature asks every feature: M is (D, D), each entry summed over the d_k columns.",
 )
-joined.why("W_k | W_q", "A match needs both sides: what one word asks, and how the other is found.")
+joined.why(
+    "W_k | W_q @ W_q.T", "A match needs both sides: what one word asks, and how the other is found."
+)
 
 
 @joined.mistake

@@ -88,8 +88,8 @@ attention_scores.why(
     "A score is the plain dot product: lengths and signs count, scale and softmax are later steps.",
 )
 attention_scores.why(
-    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | K.T | swapaxes | transpose",
-    "Turned over, each key is a column that meets the rows of Q; the batch axes stay in front.",
+    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | K.mT | K.T | swapaxes",
+    "Tokens meet tokens, feature by feature: K is transposed, its last two axes and no others.",
 )
 attention_scores.why(
     '"...qd,...kd->...qk"',
@@ -98,7 +98,7 @@ attention_scores.why(
 attention_scores.why(
     "range(K.shape[-2]) | K.shape[-2] | [np.dot(q, k) for k in K] | (*Q.shape[:-1], K.shape[-2])"
     " | K[..., j, :] | j <= i",
-    "Every query meets every key, earlier or later: there is a column for each key.",
+    "Every query meets every key, earlier or later: there are as many columns as keys.",
 )
 attention_scores.why(
     "Q.shape[-2] | range(Q.shape[-2]) | Q[..., i, :] | scores[..., i, j] | Q.shape[:-1] | K @ Q",
@@ -178,10 +178,10 @@ def own_key_only(Q, K):
 
 
 @attention_scores.mistake
-def loops_over_the_first_axis(Q, K):
-    """A step along the first axis is a token in a single sentence, but a whole sentence in a batch.
-    Go through the tokens of each sentence, counted from the end, and keep the batch axes."""
-    return np.array([[q @ k for k in K] for q in Q])
+def negative_distance(Q, K):
+    """This is minus the distance between query and key. A score is their dot product: features are
+    multiplied and summed, nothing is subtracted, so a far key may score high."""
+    return -np.sqrt(distances(Q, K))
 
 
 @attention_scores.mistake
@@ -193,8 +193,8 @@ def earlier_keys_only(Q, K):
 
 @attention_scores.mistake
 def as_many_keys_as_queries(Q, K):
-    """Queries and keys are counted by one length, that of the queries. There may be more or fewer
-    keys than queries: the rows count the queries, the columns the keys."""
+    """Rows and columns are both counted by the number of queries. There may be more or fewer keys
+    than queries: the rows go over all queries (Tq), the columns over all keys (Tk)."""
     if Q.shape[-2] > K.shape[-2]:
         raise IndexError("index out of bounds: there are fewer keys than queries")
     return (Q @ turned(K))[..., : Q.shape[-2]]
@@ -276,7 +276,7 @@ best_key_exercise.why(
     "The best key has the largest score, and what is asked for is its place, counted from 0.",
 )
 best_key_exercise.why(
-    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | swapaxes",
+    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | K.mT | K.T",
     "Tokens and features of K change places; a batch axis stays in front.",
 )
 best_key_exercise.why(
@@ -381,8 +381,11 @@ squared_distances_exercise.answer("""
 """)
 squared_distances_exercise.answer("""
     def squared_distances(Q, K):
-        products = attention_scores(Q, K)
-        return (Q * Q).sum(-1)[..., :, None] - 2 * products + (K * K).sum(-1)[..., None, :]
+        return (
+            (Q * Q).sum(-1)[..., :, None]
+            - 2 * attention_scores(Q, K)
+            + (K * K).sum(-1)[..., None, :]
+        )
 """)
 squared_distances_exercise.answer("""
     import torch
@@ -393,8 +396,8 @@ squared_distances_exercise.answer("""
         return queries - 2 * torch.matmul(Q, K.transpose(-2, -1)) + keys
 """)
 squared_distances_exercise.why(
-    "2 * attention_scores(Q, K) | 2 * Q @ np.swapaxes(K, -1, -2) | 2 * products"
-    " | - 2 | 2 * (q * k).sum(-1) | 2 * torch.matmul(Q, K.transpose(-2, -1))",
+    "2 * attention_scores(Q, K) | - 2 * attention_scores(Q, K) | 2 * Q @ np.swapaxes(K, -1, -2)"
+    " | 2 * (q * k).sum(-1) | 2 * torch.matmul(Q, K.transpose(-2, -1))",
     "The square holds q·k twice, with a minus: the more alike two vectors, the nearer they are.",
 )
 squared_distances_exercise.why(
@@ -408,7 +411,7 @@ squared_distances_exercise.why(
     "Keys are the columns of the table: k·k lies as a row, one number above each column.",
 )
 squared_distances_exercise.why(
-    "Q * Q | K * K | Q**2 | np.sqrt | np.linalg.norm(Q)",
+    "np.sqrt | np.linalg.norm(Q) | Q.sum() | K.sum()",
     "A vector's dot product with itself is its squared length: each feature times itself, no root.",
 )
 squared_distances_exercise.why(
@@ -416,7 +419,7 @@ squared_distances_exercise.why(
     "Each vector has its own squared length: the sum runs over its features, the last axis.",
 )
 squared_distances_exercise.why(
-    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | swapaxes",
+    "np.swapaxes(K, -1, -2) | K.transpose(-2, -1) | K.mT | K.T",
     "Tokens and features of K change places, so that each query meets each key; a batch stays.",
 )
 
@@ -491,6 +494,13 @@ def root_taken(Q, K):
     """This is the distance itself: the root was taken. Asked for is its square, which needs no
     root, and of which every place is a sum of three dot products."""
     return np.sqrt(np.maximum(three_terms(Q, K), 0))
+
+
+@squared_distances_exercise.mistake
+def queries_missing(Q, K):
+    """The term q·q is missing. Each row of the table needs the squared length of its query, even
+    though it changes nothing about which key is nearest."""
+    return three_terms(Q, K, a=0)
 
 
 @squared_distances_exercise.mistake

@@ -189,8 +189,8 @@ scale_queries_exercise.answer("""
 scale_queries_exercise.why(
     "np.sqrt(d_k) | math.sqrt(d_k) | d_k**0.5 | np.sqrt(Q.shape[-1]) | math.sqrt(Q.shape[-1]) | "
     "Q.shape[-1] ** -0.5 | Q.shape[-1] ** 0.5",
-    "A score holds the query once, so the query alone takes the whole root √d_k; d_k and its "
-    "fourth root are other numbers.",
+    "A score sums d_k products and spreads like √d_k, and each holds the query once: the query "
+    "takes the whole root.",
 )
 scale_queries_exercise.why(
     "Q.shape[-1] | Q.size(-1) | d_k",
@@ -202,7 +202,9 @@ scale_queries_exercise.why(
     "Smaller queries give smaller scores: each dot product is divided by what divides its query.",
 )
 scale_queries_exercise.why(
-    "Q", "The queries keep their direction and their shape; only their common size changes."
+    "-0.5 | 0.5",
+    "The root is the power one half, in brackets or as a decimal; it goes to the queries alone, so "
+    "no quarter.",
 )
 scale_queries_exercise.why(
     "Q.copy()", "The caller still needs its own queries: scale a new array, not theirs."

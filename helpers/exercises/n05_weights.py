@@ -183,15 +183,6 @@ def clipped(x, axis=-1):
 
 
 @softmax.mistake
-def mean_subtracted(x, axis=-1):
-    """The mean is subtracted, and a number far above the mean still overflows. After subtracting
-    the largest of each row, the max, no number is above 0 and every exp at most 1."""
-    x = np.asarray(x)
-    e = np.exp(x - x.mean(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
-
-
-@softmax.mistake
 def everything_as_one_row(x, axis=-1):
     """The whole array is one row here: one maximum, and all entries together sum to 1. Each row is
     a choice of its own: take maximum and sum along axis, kept as an axis of length 1."""
@@ -228,6 +219,13 @@ def sigmoid(x, axis=-1):
     """This is the sigmoid, 1 / (1 + exp(-x)), of each number alone. In a softmax the numbers of a
     row compete: exponentials, divided by the sum of the row, so they sum to 1."""
     return 1 / (1 + np.exp(-np.asarray(x, dtype=float)))
+
+
+@softmax.mistake
+def stable_logarithm_of_the_weights(x, axis=-1):
+    """This is log_softmax, the logarithm of the weights: no number is above 0. The weights
+    themselves are its exponentials, between 0 and 1, and sum to 1."""
+    return log_softmax(x, axis)
 
 
 # ---------------------------------------------------------------- log_softmax
@@ -294,16 +292,17 @@ log_softmax_exercise.why(
     "The largest of its own row is subtracted before exp, so that the sum is neither inf nor 0.",
 )
 log_softmax_exercise.why(
+    "s - np.log(total) | x - log_sum | s - np.log(np.exp(s).sum()) | "
+    "shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))",
+    "The log of a quotient is a difference, log a − log b; above the line log and exp cancel, so "
+    "nothing becomes 0.",
+)
+log_softmax_exercise.why(
     "np.log(total) | np.log(np.exp(s).sum(axis=axis, keepdims=True)) | np.log(np.exp(s).sum()) | "
     "np.log(np.exp(shifted).sum(axis=axis, keepdims=True)) | "
     "np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True))",
-    "The log of a quotient is a difference, a − log b: the sum below the line needs its natural "
-    "logarithm.",
-)
-log_softmax_exercise.why(
-    "s - np.log(total) | s | x - log_sum | s - np.log(np.exp(s).sum()) | "
-    "shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))",
-    "Above the line log and exp cancel: no exp there, so that no weight becomes 0 before its log.",
+    "The sum of the exponentials stands below the line: its natural logarithm is subtracted, not "
+    "the sum itself.",
 )
 log_softmax_exercise.why(
     "m + np.log(np.sum(np.exp(x - m), axis=axis, keepdims=True)) | m",
@@ -606,7 +605,7 @@ def scaled_after_the_softmax(Q, K):
     return reference.softmax(Q @ turned(K)) / math.sqrt(K.shape[-1])
 
 
-@in_both
+@attention_weights.mistake
 def scaled_by_d_k(Q, K):
     """The scores are divided by d_k itself: the square root is missing, or they are scaled twice,
     as when queries and keys are each divided by √d_k. Divide the scores once by √d_k."""
@@ -621,7 +620,7 @@ def earlier_keys_only(Q, K):
     return weigh(np.where(np.tril(np.ones(S.shape[-2:], dtype=bool)), S, -1e30), K.shape[-1])
 
 
-@in_both
+@attention_weights.mistake
 def overflows_without_the_maximum(Q, K):
     """exp overflows to inf for large scores, and inf / inf is nan. Subtract the largest score of
     each row, its max, before exp, as a stable softmax does."""
@@ -653,6 +652,25 @@ def features_up_to_d_k(Q, K, V):
     return weigh(Q @ turned(K), K.shape[-1]) @ V[..., : Q.shape[-1]]
 
 
+def added(x: np.ndarray, context: np.ndarray) -> np.ndarray:
+    """A residual connection, where the shapes allow it."""
+    return context + x if x.shape == context.shape else context
+
+
+@attention.mistake
+def queries_added(Q, K, V):
+    """The queries are added to the mix: a residual connection, which a whole layer has (notebook
+    10). Attention alone returns the mix of the values, whatever its width."""
+    return added(Q, weigh(Q @ turned(K), K.shape[-1]) @ V)
+
+
+@attention.mistake
+def values_added(Q, K, V):
+    """The values are added to the mix: a residual connection, which a whole layer has (notebook
+    10). Attention alone returns the mix, in which each value has its weight already."""
+    return added(V, weigh(Q @ turned(K), K.shape[-1]) @ V)
+
+
 @attention_weights.mistake
 def scaled_by_the_number_of_keys(Q, K):
     """It divides by the root of the number of keys, K.shape[-2]. The scale is the width d_k of a
@@ -675,8 +693,7 @@ def reshaped_instead_of_transposed(Q, K):
 
 
 @attention_weights.mistake
-def softmax_over_each_sentence(Q, K):
-    """The softmax runs over the whole table of a sentence, all queries share one sum. Each query
-    has one unit of attention to give: its own row sums to 1, over the keys alone."""
-    S = Q @ turned(K)
-    return weigh(S.reshape(*S.shape[:-2], -1), K.shape[-1]).reshape(S.shape)
+def two_softmaxes(Q, K):
+    """Softmax is applied twice. The first makes shares between 0 and 1; a second one finds them all
+    alike and makes the weights nearly equal. Apply it once, to the scaled scores."""
+    return reference.softmax(weigh(Q @ turned(K), K.shape[-1]))

@@ -61,7 +61,8 @@ causal_mask.why(
 )
 causal_mask.why(
     "k=1 | diagonal=1",
-    "Where the diagonal belongs: each query reads itself, and the future begins one step after it.",
+    "Each query reads itself: the diagonal belongs to the past, and the future begins one step "
+    "after it.",
 )
 causal_mask.why(
     "~np.triu(np.ones((T, T), dtype=bool), k=1)",
@@ -281,20 +282,20 @@ windows.answer("""
     import torch
 
     def window_mask(T, width):
-        everything = torch.ones(T, T, dtype=torch.bool)
-        return torch.tril(everything) & torch.triu(everything, diagonal=1 - width)
+        i = torch.arange(T)[:, None]
+        j = torch.arange(T)
+        return (j <= i) & (j > i - width)
 """)
 windows.why(
-    "i - j < width | k=-width | 1 - width | diagonal=1 - width | i - width + 1",
+    "i - j < width | j > i - width | i - width + 1 | k=-width | ~too_far",
     "The query counts as one of its width keys, so distances go from 0 to width − 1.",
 )
 windows.why(
-    "j <= i | i + 1 | np.tril(np.ones((T, T), dtype=bool)) | torch.tril(everything)",
+    "j <= i | i + 1 | np.tril | np.tril(np.ones((T, T), dtype=bool))",
     "Keys after the query are hidden and the query itself is not: the last key it reads is i.",
 )
 windows.why(
-    "(j <= i) & (i - j < width) | past & ~too_far | "
-    "torch.tril(everything) & torch.triu(everything, diagonal=1 - width)",
+    "(j <= i) & (i - j < width) | past & ~too_far",
     "Both limits count for each pair: not in the future, and not too far back. & joins them entry "
     "by entry.",
 )
@@ -304,10 +305,13 @@ windows.why(
     "from the end.",
 )
 windows.why(
-    "np.arange(T)[:, None] | i - j",
+    "np.arange(T)[:, None] | torch.arange(T)[:, None]",
     "Rows are queries i and columns keys j: the distance is counted back from the query.",
 )
-windows.why("dtype=bool | dtype=torch.bool", "A mask says yes or no: True and False, not numbers.")
+windows.why(
+    "dtype=bool | (T, T)",
+    "A mask says yes or no, True or False, for each pair: T rows of queries and T columns of keys.",
+)
 windows.probe("four words, two keys each", 4, 2)
 windows.probe("width 1: only itself", 3, 1)
 windows.probe("as wide as the sentence", 4, 4)
@@ -351,6 +355,22 @@ def blocks(T, width):
     return (j <= i) & (i // width == j // width)
 
 
+@windows.mistake
+def width_ignored(T, width):
+    """This is the whole causal mask: the width is not used. Keys too far back are hidden as well,
+    those whose distance from the query is width or more."""
+    return np.tri(T, dtype=bool)
+
+
+@windows.mistake
+def early_rows_missing(T, width):
+    """The first width − 1 rows are empty, because they have fewer keys than width. Such a query
+    reads those that there are, down to key 0."""
+    mask = window_mask(T, width)
+    mask[: width - 1] = False
+    return mask
+
+
 # ---------------------------------------------------------------- length_mask
 
 
@@ -383,8 +403,8 @@ by_length.answer("""
 by_length.answer("""
     def length_mask(lengths, T):
         mask = np.zeros((len(lengths), 1, T), dtype=bool)
-        for b in range(len(lengths)):
-            mask[b, 0, : lengths[b]] = True
+        for b, n in enumerate(lengths):
+            mask[b, 0, :n] = True
         return mask
 """)
 by_length.answer("""
@@ -399,20 +419,18 @@ by_length.answer("""
         return torch.arange(T) < lengths.view(-1, 1, 1)
 """)
 by_length.why(
-    "np.arange(T) < lengths[:, None] | t < n | : lengths[b] | mask[b, 0, :lengths[b]]",
+    "np.arange(T) < lengths[:, None] | t < n | :n | mask[b, 0, :n]",
     "Positions count from 0: in a sentence of 3 words 0, 1 and 2 are real, those below its length.",
 )
 by_length.why(
-    "lengths[:, None] | lengths[b] | lengths.view(-1, 1, 1)",
-    "Each sentence has its own length: a column of lengths meets the row of positions.",
+    "lengths[:, None] | is_real[:, None, :] | np.array(rows, dtype=bool)[:, None, :] | "
+    "(len(lengths), 1, T) | lengths.view(-1, 1, 1) | enumerate(lengths)",
+    "Each sentence has its own length, and one row for all its queries, the axis in the middle: "
+    "(B, 1, T).",
 )
 by_length.why(
-    "np.arange(T) | T | range(T)",
+    "np.arange(T) | range(T)",
     "T is the padded length, which all sentences share; the longest of them may be shorter.",
-)
-by_length.why(
-    "is_real[:, None, :] | np.array(rows, dtype=bool)[:, None, :] | (len(lengths), 1, T)",
-    "Padding is hidden as a key, for all queries alike: one axis for the queries, in the middle.",
 )
 by_length.why("dtype=bool", "A mask says yes or no: True and False, not numbers.")
 by_length.probe("a sentence of two words", np.array([2]), 3)

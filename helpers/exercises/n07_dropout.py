@@ -34,6 +34,8 @@ def described(result: Any) -> str:
         return f"an array of shape {result.shape}"
     if result is None:
         return "None: is the return missing"
+    if isinstance(result, list):
+        return "several things instead of one array"
     return f"no array, but of type {getattr(result, 'kind', type(result).__name__)}"
 
 
@@ -93,6 +95,8 @@ def one_of(fn: Callable, x: np.ndarray, p: float, together: bool) -> dict:
     factors = (np.stack(results) / x)[~zero] * (1 - p)
     split = bool((zero.any(axis=-1) & ~zero.all(axis=-1)).any())
     a_token = "a token keeps all of its features or none" if together else "numbers drop one by one"
+    if x.ndim > 2 and len(x) > 1:
+        found["each sentence has draws of its own"] = bool((zero[:, 0] != zero[:, 1]).any())
     return found | {
         "some numbers are 0": bool(zero.any()),
         "some numbers are kept": not zero.all(),
@@ -206,7 +210,7 @@ dropout.why(
 )
 dropout.why("x.shape", "Each number has a draw of its own, so there are as many draws as numbers.")
 dropout.why(
-    "rng | generator=rng",
+    "rng | generator=rng | rng = np.random.default_rng(0) | np.random.default_rng(0)",
     "The generator comes from the caller: the same seed must drop the same numbers again.",
 )
 
@@ -305,8 +309,8 @@ for exercise in (dropout, tokens):
         "p is the probability of dropping: a number stays where its draw is at least p.",
     )
     exercise.why(
-        "0 | x * keep | np.zeros(x.shape) | out",
-        "What is dropped becomes 0 in the result, and x itself stays as it was.",
+        "0 | x * keep | np.zeros(x.shape) | out | x = x.copy() | x.copy() | float('-inf')",
+        "What is dropped becomes 0, in a new array: the x of the caller stays as it was.",
     )
 
 
@@ -381,17 +385,10 @@ def kept_with_probability_p(x, p, rng, shape):
 
 
 @trained
-def normal_draws(x, p, rng, shape):
-    """Far more than a share p is dropped: normally distributed draws fall below p too often. Only
-    a uniform draw between 0 and 1 is below p with probability p."""
-    return x * (rng.standard_normal(shape) >= p) / (1 - p)
-
-
-@shared
-def training_ignored(x, p, training, rng, shape):
-    """It drops also when the model is in use: the argument training is ignored. With
-    training=False return x as it is, so that the model answers the same each time."""
-    return x * kept(rng, p, shape) / (1 - p)
+def fixed_seed(x, p, rng, shape):
+    """Every call drops the same places, whatever the generator: a seed is fixed inside the
+    function. The caller's rng decides, and goes on from call to call."""
+    return x * kept(np.random.default_rng(0), p, shape) / (1 - p)
 
 
 @trained
@@ -417,13 +414,6 @@ def same_for_each_sentence(x, p, rng, shape):
 
 
 # ---------------------------------------------------------------- mistakes of one of them
-
-
-@dropout.mistake
-def whole_rows(x, p, training, rng):
-    """Whole rows are dropped together, as if one draw served all features of a token. In dropout
-    each single number has a draw of its own: as many draws as x has numbers."""
-    return drop_tokens(x, p, training, rng)
 
 
 @tokens.mistake

@@ -100,7 +100,8 @@ split_heads.why(
     "After the cut heads and tokens change places, so that attention compares tokens, not heads.",
 )
 split_heads.why(
-    "range(num_heads) | np.stack(heads, axis=1) | np.stack(slices, axis=1)",
+    "range(num_heads) | np.stack(heads, axis=1) | np.stack(slices, axis=1) | heads | "
+    "np.split(x, num_heads, axis=-1)",
     "All heads belong in the result, on an axis of their own, in their order.",
 )
 
@@ -268,7 +269,7 @@ merge_heads.why(
     "Axis 1 counts the heads, in order: each of them, the first to the last, is laid down once.",
 )
 merge_heads.why(
-    "x.transpose(0, 2, 1, 3) | torch.transpose(x, 1, 2) | x.swapaxes(1, 2)",
+    "x.transpose(0, 2, 1, 3) | torch.transpose(x, 1, 2) | np.swapaxes(x, 1, -2) | x.swapaxes(1, 2)",
     "A reshape moves no number: heads must stand next to their features, (B, T, H, d_head), "
     "before these two become one.",
 )

@@ -96,7 +96,8 @@ sinusoidal_positions.why(
     "A minus and the natural logarithm: exp then gives 1 / 10000^(2i/D), ever slower turns.",
 )
 sinusoidal_positions.why(
-    "np.arange(T)[:, None] | np.arange(T) | range(T) | pos | torch.arange(T).unsqueeze(1)",
+    "np.arange(T)[:, None] | np.arange(T) | range(T) | pos | torch.arange(T).unsqueeze(1) | "
+    "pe.swapaxes(-1, -2) | pe.unsqueeze(0) | T, D",
     "Positions count 0, 1, 2 … down the rows, a column that meets every speed; position 0 has "
     "sines 0, cosines 1.",
 )
@@ -107,6 +108,10 @@ sinusoidal_positions.why(
 sinusoidal_positions.why(
     "np.cos(angle) | np.sin(angle) | torch.cos | torch.sin",
     "Each pair has a sine first and a cosine of the same angle second.",
+)
+sinusoidal_positions.why(
+    "np.deg2rad | np.radians | 2 * np.pi",
+    "The angle counts in radians, as sine and cosine want it: nothing is converted.",
 )
 sinusoidal_positions.why(
     "j % 2 * np.pi / 2 | np.pi / 2 | j % 2",
@@ -188,10 +193,17 @@ def positions_not_a_column(T, D):
 
 
 @sinusoidal_positions.mistake
-def sine_of_every_feature(T, D):
-    """Every feature is a sine with a speed of its own. The features form pairs: a sine, and next to
-    it the cosine of the same angle."""
-    return np.sin(np.arange(T)[:, None] / 10_000 ** (np.arange(D) / D))
+def cosines_first(T, D):
+    """Sine and cosine are swapped. The even features, 0, 2, 4 …, are sines, and each odd one is the
+    cosine of the same angle."""
+    return paired(*waves(T, D)[::-1])
+
+
+@sinusoidal_positions.mistake
+def only_sines(T, D):
+    """Both features of a pair are sines. One number does not tell where on a circle a position is:
+    the odd features are cosines of the same angle."""
+    return paired(waves(T, D)[0], waves(T, D)[0])
 
 
 @sinusoidal_positions.mistake
@@ -199,14 +211,6 @@ def whole_numbers_only(T, D):
     """The decimals are cut off: the table was made for whole numbers, and rounds what is written
     into it. Sines and cosines need a table of floats."""
     return paired(*waves(T, D)).astype(int)
-
-
-@sinusoidal_positions.mistake
-def sines_by_pair(T, D):
-    """Sine and cosine alternate from pair to pair: it looks whether i is even. Every pair has both,
-    the sine at 2i and the cosine at 2i + 1."""
-    angle = np.arange(T)[:, None] / 10_000 ** (np.arange(D) // 2 * 2 / D)
-    return np.where(np.arange(D) // 2 % 2 == 0, np.sin(angle), np.cos(angle))
 
 
 # ---------------------------------------------------------------- add_positions
@@ -279,7 +283,7 @@ add_positions.why(
     "Counted from the end, T and D are found however many batch axes stand in front.",
 )
 add_positions.why(
-    "x + sinusoidal_positions(T, D) | x + table | +",
+    "x + sinusoidal_positions(T, D) | x + table | + | np.add | np.sum | np.mean",
     "Positions are added, not appended or multiplied: the width stays, and the word with it.",
 )
 add_positions.why(
@@ -291,7 +295,7 @@ add_positions.why(
     "x belongs to the caller: the sum goes into a new array.",
 )
 add_positions.why(
-    "table[pos] | x[..., pos, :] | out[..., pos, :]",
+    "table[pos] | x[..., pos, :] | out[..., pos, :] | 0 | [0]",
     "Each token gets the row of its own position, in every sentence of the batch.",
 )
 
@@ -361,6 +365,17 @@ def first_axis_counts(x):
 
 
 @add_positions.mistake
+def only_the_first_sentence(x):
+    """Only the first sentence of the batch gets positions. The same table is added to every
+    sentence, as the whole batch plus a (T, D) table does."""
+    if x.ndim < 3:  # answers differ in what they do there
+        return Untested()
+    y = np.array(x)
+    y.reshape(-1, *x.shape[-2:])[0] += table(x).astype(x.dtype)
+    return y
+
+
+@add_positions.mistake
 def batches_only(x):
     """It works only for a batch with three axes, (B, T, D). There may be none before T and D, or
     several: take both from the end of the shape."""
@@ -416,7 +431,7 @@ at_places.probe(
 )
 at_places.probe("one position", np.array([37]), 8)
 at_places.probe("far on in a long text", np.array([[150, 6000], [8, 20_000]]), 2)
-at_places.probe("as many positions as features", np.array([3, 0, 120, 7]), 4)
+at_places.probe("as many positions as features", np.array([3, 0, 12, 7]), 4)
 at_places.answer("""
     def positions_at(positions, D):
         angle = positions[..., None] / 10000 ** (np.arange(0, D, 2) / D)  # (…, T, D/2)

@@ -87,14 +87,14 @@ layer_norm.answer("""
     def layer_norm(x, gamma, beta, eps=1e-5):
         mean = x.mean(axis=-1, keepdims=True)
         var = x.var(axis=-1, keepdims=True)
-        x_hat = (x - mean) / np.sqrt(var + eps)
+        x_hat = (x - mean) / (var + eps) ** 0.5
         return gamma * x_hat + beta
 """)
 layer_norm.answer("""
     def layer_norm(x, gamma, beta, eps=1e-5):
-        mean = np.mean(x, axis=-1, keepdims=True)
-        std = np.sqrt(np.mean((x - mean) ** 2, axis=-1, keepdims=True) + eps)
-        return (x - mean) / std * gamma + beta
+        centred = x - x.mean(axis=-1, keepdims=True)
+        std = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
+        return centred / std * gamma + beta
 """)
 layer_norm.answer("""
     def layer_norm(x, gamma, beta, eps=1e-5):
@@ -117,17 +117,18 @@ layer_norm.answer("""
 def why_norm(exercise: Exercise) -> None:
     """What the parts of a LayerNorm are for."""
     exercise.why(
-        "axis=-1 | dim=-1 | keepdims=True | keepdim=True",
+        "x - mean | row - row.mean() | x - x.mean",
+        "Subtracting its mean centres each word on 0, before anything is divided.",
+    )
+    exercise.why(
+        "axis=-1 | dim=-1 | keepdims=True | keepdim=True | -1",
         "Each word is normalised alone, over its features, the last axis, kept so that mean and "
         "spread line up with their word.",
     )
     exercise.why(
-        "x - mean | row - row.mean() | mean | x.mean(axis=-1, keepdims=True)",
-        "Subtracting its mean centres each word on 0, before anything is divided.",
-    )
-    exercise.why(
         "np.sqrt(variance + eps) | (x - mean) ** 2 | torch.sqrt | ** 0.5 | ** 2 | "
-        "x.var(axis=-1, keepdims=True)",
+        "x.var(axis=-1, keepdims=True) | "
+        "np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)",
         "The variance averages squared distances from the mean; dividing by its root gives each "
         "word deviation 1.",
     )
@@ -142,13 +143,17 @@ def why_norm(exercise: Exercise) -> None:
         "there are.",
     )
     exercise.why(
-        "gamma * | * gamma | gamma * x_hat + beta | gamma | + beta | beta",
+        "gamma * | * gamma | gamma * x_hat + beta | gamma | + beta | beta | gamma, beta",
         "First the learned gain gamma multiplies what is normalised, then the learned shift beta "
         "is added, unscaled.",
     )
 
 
 why_norm(layer_norm)
+layer_norm.why(
+    "x.copy() | x = x.copy() | np.zeros(x.shape)",
+    "x belongs to the caller: what is computed goes into a new array.",
+)
 
 
 @layer_norm.mistake
@@ -222,10 +227,10 @@ def one_plus_gamma(x, gamma, beta, eps=1e-5):
 
 
 @layer_norm.mistake
-def over_axis_1(x, gamma, beta, eps=1e-5):
-    """Mean and variance run over the second axis: the features of a sentence (T, d), but the words
-    of a batch (B, T, d). Counted from the end, the last axis is always the features."""
-    return gamma * centred(x, 1) / np.sqrt(variance(x, 1) + eps) + beta
+def gamma_and_beta_ignored(x, gamma, beta, eps=1e-5):
+    """gamma and beta are not used. They are learned, one of each for every feature: gamma scales
+    what is normalised, and beta shifts it."""
+    return plain(x, eps)
 
 
 @layer_norm.mistake
@@ -293,7 +298,7 @@ add_and_norm.answer("""
 """)
 why_norm(add_and_norm)
 add_and_norm.why(
-    "x + sublayer_out | total | layer_norm(x + sublayer_out, gamma, beta, eps) | x.copy()",
+    "x + sublayer_out | total | layer_norm | x.copy()",
     "First the sum of input and output, in a new array, then one norm of it, and nothing after: "
     "post-norm.",
 )

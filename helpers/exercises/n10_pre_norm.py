@@ -14,7 +14,6 @@ from helpers.exercises.n10_norms import (
     OUT,
     WORD,
     ZEROS,
-    plain,
     why_norm,
     words,
 )  # fmt: skip
@@ -308,7 +307,7 @@ stack.why(
 )
 stack.why("eps", "eps is the caller's choice, and belongs to every norm, the last one too.")
 stack.why(
-    "sublayers | range(len(sublayers)) | enumerate(sublayers)",
+    "sublayers | range(len(sublayers)) | enumerate(sublayers) | sublayers[::-1]",
     "All sub-layers have their turn, once each, from the first to the last.",
 )
 
@@ -405,7 +404,16 @@ def returns_in_the_loop(x, sublayers, gammas, betas, eps=1e-5):
 
 
 @stack.mistake
-def last_norm_without_gain(x, sublayers, gammas, betas, eps=1e-5):
-    """The last norm leaves gain and bias out. It has learned its own, the last row of gammas and
-    betas."""
-    return plain(last_norm_missing(x, sublayers, gammas, betas, eps), eps)
+def eps_ignored(x, sublayers, gammas, betas, eps=1e-5):
+    """eps has no effect: every norm uses its default of 0.00001. Hand the caller's eps on to each,
+    to the last one too."""
+    return pre_norm_stack(x, sublayers, gammas, betas)
+
+
+@stack.mistake
+def first_row_for_all(x, sublayers, gammas, betas, eps=1e-5):
+    """All sub-layers share the first row of gammas and betas. Each norm has learned gain and bias
+    of its own: row i belongs to sub-layer i."""
+    rows = np.array([*[gammas[0]] * len(sublayers), gammas[-1]])
+    shifts = np.array([*[betas[0]] * len(sublayers), betas[-1]])
+    return pre_norm_stack(x, sublayers, rows, shifts, eps)

@@ -62,35 +62,32 @@ feed_forward.answer("""
         return np.einsum("...f,fd->...d", h, W2) + b2
 """)
 feed_forward.answer("""
-    import torch
+    import torch.nn.functional as F
 
     def feed_forward(x, W1, b1, W2, b2):
-        hidden = torch.relu(x @ W1 + b1)
-        return hidden @ W2 + b2
+        return F.linear(F.relu(F.linear(x, W1.T, b1)), W2.T, b2)
 """)
 
 feed_forward.why(
-    "np.maximum(0, hidden) | np.maximum(0, x @ W1 + b1) | np.maximum(0, x @ key + bias) | "
-    "np.where(unit > 0, unit, 0) | h.clip(min=0) | torch.relu(x @ W1 + b1) | np.maximum | "
-    "torch.relu",
-    "ReLU, the non-linearity, sets negative hidden values to 0 and keeps the others; without it "
-    "two linear layers are one.",
+    "W1.T | W2.T",
+    "W1 is (d, d_ff), W2 (d_ff, d), and x multiplies from the left; only F.linear and nn.Linear "
+    "want them transposed.",
 )
 feed_forward.why(
-    "x @ W1 + b1 | x @ key + bias | x @ W1[:, i] + b1[i] | b1 | bias",
-    "The first bias b1 stands inside the ReLU: it moves the threshold at which each neuron wakes.",
+    "np.maximum | torch.relu | F.relu | h.clip(min=0) | np.where(unit > 0, unit, 0) | clip(0) | "
+    "np.maximum(0, hidden)",
+    "ReLU, not GELU or a sigmoid: negative hidden values become 0, others stay; without this "
+    "non-linearity two linear layers are one.",
 )
 feed_forward.why(
-    "hidden @ W2 + b2 | b2 | np.zeros_like(x) + b2",
-    "The second bias b2 shifts the output of each word once, after all neurons are added up.",
+    "x @ W1 + b1 | x @ key + bias | x @ W1[:, i] + b1[i] | b1",
+    "The first bias b1 is added inside the ReLU, never missing: it moves the threshold at which "
+    "each neuron wakes.",
 )
 feed_forward.why(
-    "x @ W1 | W1.T | W1[:, i] | W1",
-    "Neuron i has its key in column i of W1 (d, d_ff), which x multiplies from the left.",
-)
-feed_forward.why(
-    "hidden @ W2 | W2[i] | W2 | value",
-    "What neuron i writes is row i of W2 (d_ff, d), as strongly as it is awake.",
+    "hidden @ W2 + b2 | np.zeros_like(x) + b2 | b2",
+    "The second bias b2, never missing, shifts the output of each word once, after all neurons "
+    "are added up.",
 )
 feed_forward.why(
     "awake[..., None] | unit[..., None]",
@@ -100,6 +97,10 @@ feed_forward.why(
 feed_forward.why(
     "total + awake[..., None] * value | out + unit[..., None] * W2[i]",
     "The output is a sum over all neurons: each adds its value to what the others wrote.",
+)
+feed_forward.why(
+    "W1[:, i] | key | W2[i] | value",
+    "Neuron i has its key in column i of W1 and writes row i of W2, as strongly as it is awake.",
 )
 
 
@@ -118,6 +119,7 @@ feed_forward.probe("two words", np.array([[2.0, 1.0], [-1.0, 3.0]]), **small)
 feed_forward.probe("neurons that wake strongly", np.array([[2e3, -9e2], [-10.0, 80.0]]), **small)
 feed_forward.probe("neurons that all sleep", np.array([[-9.0, 0.0]]), W1, b1 - 30, W2, b2)
 feed_forward.probe("neurons that are half awake", np.array([[0.1, 0.0]]), W1, b1 / 9, W2, b2)
+feed_forward.probe("neurons that barely wake", np.array([[1e-3, 2e-3]]), W1, 0 * b1, W2, b2)
 feed_forward.probe("a batch of two sentences", numbers(2, 3, 4), **network(4, 7))
 feed_forward.probe("fewer neurons than features", numbers(2, 3, 6), **network(6, 2))
 feed_forward.probe("as many neurons as features", numbers(3, 5), **network(5, 5))
@@ -147,37 +149,6 @@ def relu_twice(x, W1, b1, W2, b2):
 
 
 @feed_forward.mistake
-def b1_after_relu(x, W1, b1, W2, b2):
-    """The bias b1 is added after the ReLU. It belongs inside, before it: there it says how strong a
-    match must be before the neuron wakes."""
-    return (relu(x @ W1) + b1) @ W2 + b2
-
-
-@feed_forward.mistake
-def gelu(x, W1, b1, W2, b2):
-    """The activation is GELU, as in BERT, which lets small negative values through smoothly. The
-    paper's network has ReLU: negative hidden values become 0, all others stay as they are."""
-    h = x @ W1 + b1
-    return (h * (1 + np.vectorize(math.erf)(h / math.sqrt(2))) / 2) @ W2 + b2
-
-
-@feed_forward.mistake
-def gelu_by_tanh(x, W1, b1, W2, b2):
-    """The activation is GELU in its form with tanh, as in GPT-2. The paper's network has ReLU:
-    negative hidden values become 0, all others stay as they are."""
-    h = x @ W1 + b1
-    return h / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (h + 0.044715 * h**3))) @ W2 + b2
-
-
-@feed_forward.mistake
-def leaky_relu(x, W1, b1, W2, b2):
-    """The activation is a leaky ReLU: negative hidden values are only shrunk, to a hundredth. ReLU
-    sets them to 0, so that a neuron which does not match stays silent."""
-    h = x @ W1 + b1
-    return np.where(h > 0, h, 0.01 * h) @ W2 + b2
-
-
-@feed_forward.mistake
 def relu_of_x(x, W1, b1, W2, b2):
     """The ReLU is applied to the input x. It belongs after the first layer, on the hidden values;
     the negative features of a word carry meaning and must reach the neurons."""
@@ -196,6 +167,14 @@ def b2_for_every_neuron(x, W1, b1, W2, b2):
     """The bias b2 is counted once for every neuron. It belongs to the output of a word, not to a
     neuron: add it once, outside the sum."""
     return relu(x @ W1 + b1) @ W2 + len(b1) * b2
+
+
+@feed_forward.mistake
+def gelu_by_tanh(x, W1, b1, W2, b2):
+    """The activation is GELU, in its form with tanh, as in GPT-2. The paper's network has ReLU:
+    negative hidden values become 0, all others stay as they are."""
+    h = x @ W1 + b1
+    return h / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (h + 0.044715 * h**3))) @ W2 + b2
 
 
 @feed_forward.mistake
@@ -254,7 +233,7 @@ encoder_layer.answer("""
         gamma1, beta1 = p["norm1"]
         gamma2, beta2 = p["norm2"]
         out = multi_head_attention(
-            x, a["W_q"], a["W_k"], a["W_v"], a["W_o"], a["num_heads"], mask=mask
+            x, a["W_q"], a["W_k"], a["W_v"], a["W_o"], a["num_heads"], mask
         )
         h = layer_norm(x + out, gamma1, beta1)
         out = np.maximum(0, h @ f["W1"] + f["b1"]) @ f["W2"] + f["b2"]
@@ -277,41 +256,42 @@ encoder_layer.answer("""
 """)
 
 encoder_layer.why(
+    "W_o | num_heads",
+    "Attention has four matrices and its number of heads; the output projection W_o mixes the "
+    "joined heads at the end.",
+)
+encoder_layer.why(
+    'norm2 | layer_norm(h + concluded, *p["norm2"])',
+    "Each Add & Norm has a gain and a bias of its own: norm1 after attention, norm2 after the "
+    "feed-forward network.",
+)
+encoder_layer.why(
     "mask=mask | mask",
-    "The mask says which words each query may see; only attention looks at other words, so it "
-    "goes there, unchanged.",
+    "The mask goes to attention as it is: True means allowed (the opposite of "
+    "nn.MultiheadAttention), and None that all words may be seen.",
 )
 encoder_layer.why(
-    'multi_head_attention(x, mask=mask, **p["attn"]) | attended',
-    "Attention comes first: words gather from each other before the network draws its conclusions.",
-)
-encoder_layer.why(
-    'x + attended | x + multi_head_attention(x, mask=mask, **p["attn"]) | x + out',
-    "The first residual connection adds the input of attention, x, to its output, so that the "
-    "word itself is kept.",
-)
-encoder_layer.why(
-    'layer_norm(x + attended, *p["norm1"]) | p["norm1"]',
-    "Post-norm: each sum is normalised after the addition, the first one with the gain and bias "
-    "of norm1.",
-)
-encoder_layer.why(
-    'feed_forward(h, **p["ffn"]) | feed_forward(x, **p["ffn"])',
-    "The feed-forward network reads what the first Add & Norm gives, not the layer's input.",
-)
-encoder_layer.why(
-    "h + concluded | h + out",
+    "h + concluded | h + out | x + feed_forward | h + feed_forward",
     "The second residual connection adds what went into the feed-forward network: the output of "
     "the first Add & Norm.",
 )
 encoder_layer.why(
-    'layer_norm(h + concluded, *p["norm2"]) | p["norm2"]',
-    "The second Add & Norm, after the feed-forward network, has a gain and a bias of its own: "
-    "norm2.",
+    "x + attended | x + out | x + multi_head_attention",
+    "The first residual connection adds the input of attention, x, to its output, so that the "
+    "word itself is kept.",
 )
 encoder_layer.why(
-    '**p["attn"] | a["num_heads"] | a["W_o"] | p["attn"]',
-    "Attention has four matrices and its number of heads; W_o mixes the joined heads at the end.",
+    'norm1 | layer_norm(x + attended, *p["norm1"])',
+    "Post-norm: each sum is normalised after the addition, the first one, after attention, with "
+    "norm1.",
+)
+encoder_layer.why(
+    'feed_forward(h, **p["ffn"])',
+    "The feed-forward network reads what the first Add & Norm gives, not the layer's input.",
+)
+encoder_layer.why(
+    'multi_head_attention(x, mask=mask, **p["attn"]) | attended',
+    "Attention comes first: words gather from each other before the network draws its conclusions.",
 )
 
 
@@ -398,6 +378,14 @@ def mask_not_passed(x, p, mask=None):
 
 
 @encoder_layer.mistake
+def causal_by_default(x, p, mask=None):
+    """Without a mask a causal one is applied, which hides the later words. An encoder reads the
+    whole sentence: where mask is None every word may see all others."""
+    causal = np.tri(x.shape[1], dtype=bool)
+    return blocks.encoder_layer(x, p, causal if mask is None else mask)
+
+
+@encoder_layer.mistake
 def pre_norm_layer(x, p, mask=None):
     """That is a pre-norm layer, as in GPT-2: it normalises before each sub-layer. The paper's layer
     is post-norm: add the sub-layer's output first, then normalise the sum."""
@@ -422,14 +410,6 @@ def takes_from_p(x, p, mask=None):
 
 
 @encoder_layer.mistake
-def second_norm_missing(x, p, mask=None):
-    """The second norm is missing: the sum after the feed-forward network leaves the layer as it is.
-    Post-norm means that each sum is normalised, the last one with norm2."""
-    h = norm1(x + attend(x, p, mask), p)
-    return h + think(h, p)
-
-
-@encoder_layer.mistake
 def feed_forward_first(x, p, mask=None):
     """The order is swapped: the feed-forward network comes before attention. First the words gather
     from each other, then the network works on what each of them has gathered."""
@@ -450,13 +430,6 @@ def side_by_side(x, p, mask=None):
     """Attention and the feed-forward network run side by side, both from the layer's input. They
     follow each other: the network reads the output of the first Add & Norm, and has its own."""
     return norm2(norm1(x + attend(x, p, mask) + think(x, p), p), p)
-
-
-@encoder_layer.mistake
-def residuals_missing(x, p, mask=None):
-    """Both residual connections are missing: each sub-layer's output replaces its input. Add the
-    input to the output before each norm, so that the word itself is kept."""
-    return norm2(think(norm1(attend(x, p, mask), p), p), p)
 
 
 @encoder_layer.mistake

@@ -70,23 +70,23 @@ stack.answer("""
 """)
 
 stack.why(
-    "deepcopy(layer) | copy.deepcopy(layer) | deepcopy | copy.deepcopy",
+    "copy.deepcopy(layer) | deepcopy(layer) | deepcopy",
     "deepcopy gives each layer parameters of its own; the same layer again, or a shallow copy, "
     "would share them.",
+)
+stack.why(
+    "range(n)",
+    "A stack of n has n layers in all, neither one more nor one fewer.",
+)
+stack.why(
+    "nn.ModuleList | nn.ModuleList([copy.deepcopy(layer) for _ in range(n)])",
+    "PyTorch finds the parameters of layers only in an nn.ModuleList or nn.Sequential; in a "
+    "plain list they are not registered.",
 )
 stack.why(
     "nn.Sequential(*layers) | nn.Sequential",
     "nn.Sequential is a module with a forward of its own: each layer gets the output of the one "
     "before.",
-)
-stack.why(
-    "range(n) | n",
-    "A stack of n has n layers in all, neither one more nor one fewer.",
-)
-stack.why(
-    "nn.ModuleList([copy.deepcopy(layer) for _ in range(n)]) | nn.ModuleList",
-    "PyTorch finds the parameters of layers only in an nn.ModuleList or nn.Sequential; in a "
-    "plain list they are not registered.",
 )
 stack.why(
     "x = block(x) | block(x)",
@@ -334,14 +334,6 @@ def one_too_many(layer, n):
     """There is one layer too many, n + 1 of them: one comes before the n copies. A stack of n has n
     layers in all."""
     return module_of(copies(layer, n + 1))
-
-
-@stack.mistake
-def a_function(layer, n):
-    """It returns a function, not an nn.Module, so the parameters of its layers cannot be found and
-    trained. Put the copies into an nn.Sequential."""
-    layers = copies(layer, n)
-    return lambda x: chain(layers, x)
 
 
 @stack.mistake

@@ -75,7 +75,7 @@ shift_right.why(
     "predicted.",
 )
 shift_right.why(
-    "targets[:, :-1] | targets[b, t - 1]",
+    "targets[:, :-1] | targets[b, t - 1] | targets[:, t - 1]",
     "Place t reads target t - 1, the word before it; the last target is left out, nothing follows "
     "it.",
 )
@@ -111,13 +111,6 @@ def overwrites_the_first(targets, start_id):
 
 
 @shift_right.mistake
-def shifts_left(targets, start_id):
-    """It shifts to the left, the wrong direction: the decoder reads words that come later, the
-    answers. Shift right: start_id first, then all targets but the last."""
-    return np.concatenate([targets[:, 1:], column(targets, start_id)], axis=1)
-
-
-@shift_right.mistake
 def changes_targets_in_place(targets, start_id):
     """It changes targets itself, in place, so that the loss will compare with shifted targets too.
     Write into a new array, or into a copy."""
@@ -138,13 +131,6 @@ def wraps_around(targets, start_id):
     """The last token comes round to the front, as np.roll brings it, and start_id is missing: the
     decoder would read the end of the answer first. The first column is start_id."""
     return np.roll(targets, 1, axis=1)
-
-
-@shift_right.mistake
-def keeps_the_last(targets, start_id):
-    """The result is one token too long: the last target is still there. No word follows it in the
-    sentence, so no place reads it: leave it out, and the length stays T."""
-    return np.concatenate([column(targets, start_id), targets], axis=1)
 
 
 @shift_right.mistake
@@ -202,35 +188,39 @@ cross_attention.answer("""
 """)
 
 cross_attention.why(
-    "dec @ W_q | Q | W_q",
-    "The decoder asks: one query, and so one row of the result, for each word of dec.",
+    "np.sqrt(K.shape[-1]) | W_k.shape[-1] ** 0.5 | K.size(-1) ** 0.5 | q.shape[-1] | Q.shape[-1] "
+    "| W_q.shape[-1]",
+    "Scores are scaled: a sum of d_k products spreads like √d_k, the root of the keys' width, so "
+    "divide by it.",
 )
 cross_attention.why(
-    "memory @ W_k | memory @ W_v | K | V | W_k | W_v | memory",
-    "The encoder is read: keys and values both come from memory, each through its own matrix.",
+    "memory @ W_k | memory @ W_v | memory",
+    "The encoder is read: keys and values both come from memory, each with a projection of its "
+    "own, W_k and W_v.",
 )
 cross_attention.why(
-    "np.sqrt(K.shape[-1]) | W_k.shape[-1] ** 0.5 | K.size(-1) ** 0.5 | K.shape[-1]",
-    "A sum of d_k products spreads like √d_k, the root of the keys' width; divide the scores by "
-    "it.",
+    "dec @ W_q",
+    "The decoder asks: queries come from dec, one for each row of the result. Keys and values "
+    "come from memory.",
+)
+cross_attention.why(
+    "softmax(scores, axis=-1) | axis=-1 | dim=-1 | softmax(dim=-1)",
+    "Each query shares out its attention over the words of memory, the last axis: its weights "
+    "sum to 1.",
 )
 cross_attention.why(
     "np.swapaxes(K, -1, -2) | K.transpose(-2, -1)",
     "Only the last two axes of the keys are swapped; the axes in front are the batch.",
 )
 cross_attention.why(
-    "softmax(scores, axis=-1) | torch.softmax(scores, dim=-1) | axis=-1 | dim=-1",
-    "Each query shares out its attention over the words of memory, the last axis: its weights sum "
-    "to 1.",
-)
-cross_attention.why(
-    "scores - scores.max(axis=-1, keepdims=True) | scores.max(axis=-1, keepdims=True)",
+    "scores - scores.max(axis=-1, keepdims=True)",
     "The largest score of each row is subtracted first: it changes no weight, and exp cannot "
     "overflow.",
 )
 cross_attention.why(
     "weights @ V",
-    "The result is an average of the values, weighted by attention: one row per query.",
+    "The result is an average of the values, weighted by attention, one row per query, and "
+    "nothing else.",
 )
 
 same_width = tuple(tenths(3, 3) for _ in range(3))  # W_q, W_k, W_v (D, D)
@@ -274,13 +264,6 @@ def scores_of(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
 
 
 @cross_attention.mistake
-def ignores_memory(dec, memory, W_q, W_k, W_v):
-    """memory is never used: keys and values come from the decoder, which is self-attention. In
-    cross-attention the decoder asks, and the encoder's memory gives keys and values."""
-    return attention(dec @ W_q, dec @ W_k, dec @ W_v)
-
-
-@cross_attention.mistake
 def sides_swapped(dec, memory, W_q, W_k, W_v):
     """The two sides are swapped: queries come from memory, keys and values from dec. The decoder
     asks (queries from dec), the encoder is read (keys and values from memory)."""
@@ -288,18 +271,10 @@ def sides_swapped(dec, memory, W_q, W_k, W_v):
 
 
 @cross_attention.mistake
-def scales_by_the_wrong_width(dec, memory, W_q, W_k, W_v):
-    """The scores are divided by the root of the model's width, √d_model. A score is a sum of d_k
-    products, as many as queries and keys are wide: divide by √d_k."""
-    factor = np.sqrt(W_k.shape[1] / W_k.shape[0])
-    return weights_of(scores_of(dec @ W_q, memory @ W_k) * factor) @ (memory @ W_v)
-
-
-@cross_attention.mistake
-def softmax_over_the_queries(dec, memory, W_q, W_k, W_v):
-    """The softmax runs over the queries: columns sum to 1 instead of rows. Each query shares out
-    its attention over the keys of memory, the last axis."""
-    return weights_of(scores_of(dec @ W_q, memory @ W_k), axis=-2) @ (memory @ W_v)
+def forgets_to_scale(dec, memory, W_q, W_k, W_v):
+    """The scores are not scaled. A score is a sum of d_k products, and spreads the more the wider
+    keys are: divide by √d_k before the softmax, so that it stays soft."""
+    return weights_of(scores_of(dec @ W_q, memory @ W_k) * np.sqrt(W_k.shape[1])) @ (memory @ W_v)
 
 
 @cross_attention.mistake
@@ -309,14 +284,6 @@ def masks_the_source(dec, memory, W_q, W_k, W_v):
     S = scores_of(dec @ W_q, memory @ W_k)
     allowed = np.tril(np.ones(S.shape[-2:], dtype=bool))
     return weights_of(np.where(allowed, S, -np.inf)) @ (memory @ W_v)
-
-
-@cross_attention.mistake
-def joins_both_sides(dec, memory, W_q, W_k, W_v):
-    """Keys and values come from dec and memory joined together. In cross-attention they come from
-    memory alone; the self-attention before it has read the words of dec."""
-    both = np.concatenate([dec, memory], axis=-2)
-    return attention(dec @ W_q, both @ W_k, both @ W_v)
 
 
 # ---------------------------------------------------------------- decoder_layer
@@ -380,43 +347,46 @@ decoder_layer.answer("""
 """)
 
 decoder_layer.why(
-    "mask=mask | causal_mask(y.shape[1]) | np.tril(np.ones((T, T), dtype=bool)) | y[:, :t] | "
-    "memory=y[:, : t + 1] | mask | y[:, : t + 1]",
-    "Masked self-attention: a word sees itself and the words before it, never the later ones, the "
-    "future that it must predict.",
+    "np.tril(np.ones((T, T), dtype=bool), k=0)",
+    "The diagonal belongs to the causal mask: each word may see itself and the words before it.",
 )
 decoder_layer.why(
-    "read[:, -1:] | rows.append(read[:, -1:])",
+    "mask=mask | causal_mask | np.tril | mask | y[:, :t]",
+    "The causal mask belongs to self-attention alone: a word sees itself and those before it, "
+    "never the future; memory is read whole.",
+)
+decoder_layer.why(
+    'memory=memory | multi_head_attention(y, memory=memory, **p["cross"])',
+    "Cross-attention reads the encoder: keys and values come from memory, all of it, unchanged, "
+    "with no causal mask.",
+)
+decoder_layer.why(
+    'p["cross"] | p["self"]',
+    "The two attentions have weights of their own: self for the written words, cross for memory.",
+)
+decoder_layer.why(
+    'p["norm1"] | p["norm2"] | p["norm3"]',
+    "Each of the three Add & Norm has a gain and a bias of its own: norm1, norm2, norm3, in this "
+    "order.",
+)
+decoder_layer.why(
+    'add_and_norm(y, out, *p["norm2"]) | add_and_norm',
+    "After each step Add & Norm: the residual connection adds the step's input, then its own norm "
+    "normalises the sum: norm1, norm2, norm3.",
+)
+decoder_layer.why(
+    "y.shape[1] | len(y[0]) | range(1, y.shape[1] + 1)",
+    "Axis 1 of y holds the written words, as many as the mask needs; axis 0 holds the sentences "
+    "of the batch.",
+)
+decoder_layer.why(
+    "read[:, -1:]",
     "Of the attention over y[:, :t] only the last row counts: it belongs to word t, the newest.",
 )
 decoder_layer.why(
-    "y.shape[1] | y.shape[1] + 1 | range(1, y.shape[1] + 1) | T",
-    "Axis 1 of y holds the written words; axis 0 holds the sentences of the batch.",
-)
-decoder_layer.why(
-    'memory=memory | memory | multi_head_attention(y, memory=memory, **p["cross"])',
-    "Cross-attention reads the encoder: keys and values come from memory, all of it, with no "
-    "causal mask.",
-)
-decoder_layer.why(
-    '**p["cross"] | p["cross"] | **p["self"] | p["self"]',
-    'The two attentions have weights of their own: p["self"] for the written words, p["cross"] for '
-    "memory.",
-)
-decoder_layer.why(
-    'multi_head_attention(a, memory=memory, **p["cross"]) | a | feed_forward(c, **p["ffn"]) | c',
-    "Each step reads, and its residual adds, what the Add & Norm before it gave, not the layer's "
-    "input.",
-)
-decoder_layer.why(
-    'p["norm1"] | p["norm2"] | p["norm3"] | *p["norm1"] | *p["norm2"] | *p["norm3"]',
-    "Each of the three Add & Norm has a gain and a bias of its own: norm1, norm2, norm3, in order.",
-)
-decoder_layer.why(
-    'add_and_norm(y, out, *p["norm2"]) | add_and_norm(y, out, *p["norm3"]) | '
-    'add_and_norm(y, out, *p["norm1"]) | add_and_norm',
-    "After each step Add & Norm: the residual connection adds the step's input, then the sum is "
-    "normalised (post-norm).",
+    'a | c | h | multi_head_attention(a, memory=memory, **p["cross"])',
+    "Each step reads (its queries), and its residual adds, what the Add & Norm before it gave, "
+    "not the layer's input.",
 )
 
 
@@ -555,17 +525,6 @@ def queries_from_the_input(y, memory, p):
 
 
 @decoder_layer.mistake
-def mask_looks_ahead(y, memory, p):
-    """The causal mask is the wrong triangle, the upper one: each word sees itself and the later
-    ones, the future. Row i must allow columns 0 … i: the lower triangle."""
-
-    def ahead(y, memory, p):
-        return multi_head_attention(y, mask=causal_mask(y.shape[1]).T, **p["self"])
-
-    return layer_of(y, memory, p, (ahead, cross_read, transform))
-
-
-@decoder_layer.mistake
 def triangle_on_cross_attention_too(y, memory, p):
     """A causal mask hides part of the source from the cross-attention. The source is complete
     before the first word is written: no causal mask there, only in the self-attention."""
@@ -585,10 +544,24 @@ def cross_attention_first(y, memory, p):
 
 
 @decoder_layer.mistake
+def cross_attention_first_with_its_norms(y, memory, p):
+    """Cross-attention comes before self-attention: the order of the two is swapped, while the norms
+    stay. First y reads itself, masked; what it found then asks memory."""
+    return layer_of(y, memory, p, (cross_read, self_read, transform))
+
+
+@decoder_layer.mistake
 def without_cross_attention(y, memory, p):
     """The cross-attention is missing, as in GPT: memory is never used, so the source is not read.
     Between self-attention and feed-forward y reads from memory, with its own Add & Norm."""
     return layer_of(y, memory, p, (self_read, transform), (1, 3))
+
+
+@decoder_layer.mistake
+def without_feed_forward(y, memory, p):
+    """The feed-forward step and its Add & Norm, norm3, are missing: they come last, after the
+    cross-attention, and work on what each word has read."""
+    return layer_of(y, memory, p, (self_read, cross_read), (1, 2))
 
 
 @decoder_layer.mistake
@@ -598,15 +571,3 @@ def all_residuals_from_the_input(y, memory, p):
     a = add_and_norm(y, self_read(y, memory, p), *p["norm1"])
     c = add_and_norm(y, cross_read(a, memory, p), *p["norm2"])
     return add_and_norm(y, transform(c, memory, p), *p["norm3"])
-
-
-@decoder_layer.mistake
-def keeps_the_first_row(y, memory, p):
-    """Of the attention over the words up to a place the first row is kept, which belongs to the
-    first word. Each place needs the last row, that of its own word, the newest."""
-
-    def first_row(y, memory, p):
-        rows = [multi_head_attention(y[:, : t + 1], **p["self"])[:, :1] for t in range(y.shape[1])]
-        return np.concatenate(rows, axis=1)
-
-    return layer_of(y, memory, p, (first_row, cross_read, transform))

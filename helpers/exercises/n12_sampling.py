@@ -48,12 +48,13 @@ next_token_logits.answer("""
 
 next_token_logits.why(
     "h[..., -1, :] | logits[..., -1, :] | h[:, -1] | h[-1] | axis=-2",
-    "Only the last position has read all words: it predicts the next. Positions are the second "
-    "to last axis, with a batch or without.",
+    "Only the last position, not the first, has read all words. Positions are the second to last "
+    "axis, with a batch or without.",
 )
 next_token_logits.why(
-    "last @ W_vocab | h @ W_vocab | W_vocab",
-    "W_vocab (D, V) turns the features of a position into one raw score, a logit, per word.",
+    "last @ W_vocab | h @ W_vocab",
+    "W_vocab (D, V) turns a position into one raw score per word: a logit, before any softmax or "
+    "choice.",
 )
 
 next_token_logits.probe("two positions of one sentence", numbers(2, 3), numbers(3, 4))
@@ -63,13 +64,6 @@ next_token_logits.probe("as many words as features", numbers(2, 4, 5), numbers(5
 next_token_logits.probe("a single position", numbers(2, 1, 4), numbers(4, 6))
 next_token_logits.probe("as many positions as features", numbers(4, 4), numbers(4, 6))
 next_token_logits.probe("a batch of one sentence", numbers(1, 3, 4), numbers(4, 6))
-
-
-@next_token_logits.mistake
-def last_of_the_batch(h, W_vocab):
-    """It takes the last sentence of a batch, not the last position of each sentence. The positions
-    are the second to last axis, whether there is a batch or not."""
-    return h[-1] @ W_vocab
 
 
 @next_token_logits.mistake
@@ -84,20 +78,6 @@ def averages_positions(h, W_vocab):
     """It averages all positions. Attention has already gathered what came before in the last
     position: score that one alone."""
     return h.mean(axis=-2) @ W_vocab
-
-
-@next_token_logits.mistake
-def all_positions(h, W_vocab):
-    """It scores all positions. Each of them predicts the word after it, and only the last one the
-    word that is not yet written: keep that one."""
-    return h @ W_vocab
-
-
-@next_token_logits.mistake
-def needs_a_batch(h, W_vocab):
-    """It works for a batch only: of one sentence, (T, D), it takes the last feature instead of the
-    last position. Count the axes from the end: positions are the second to last."""
-    return h[:, -1] @ W_vocab
 
 
 @next_token_logits.mistake
@@ -193,37 +173,40 @@ next_token_probs.answer("""
 """)
 
 next_token_probs.why(
+    "logits.copy() | np.array(logits)",
+    "The caller's logits must stay as they are: to divide or cut them in place changes the "
+    "argument; work on a copy.",
+)
+next_token_probs.why(
     "np.array(logits) / temperature | logits / temperature | temperature",
     "The temperature divides the logits, before the softmax: above 1 it evens out the "
     "probabilities, below 1 it sharpens them.",
 )
 next_token_probs.why(
-    "z - z.max() | z.max() | softmax(z) | softmax(logits / temperature) | torch.softmax(z, dim=-1)",
-    "One softmax makes probabilities; the largest logit is subtracted first, so that exp cannot "
-    "overflow.",
+    "softmax(z) | softmax | z - z.max() | e / e.sum()",
+    "Softmax once, on the logits: applied twice it evens everything out. It subtracts the "
+    "largest logit, so that exp cannot overflow.",
 )
 next_token_probs.why(
-    "-np.inf | -torch.inf | p[order[top_k:]] = 0",
+    "-np.inf | -torch.inf",
     "Softmax makes probability 0 only of a logit of -inf, minus infinity; a logit of 0 has "
     "exp(0) = 1.",
 )
 next_token_probs.why(
-    "np.argsort(-z) | np.argsort(-p) | np.argsort(probs)[::-1] | "
-    "torch.sort(z, descending=True) | descending=True",
-    "Both cuts keep the likeliest tokens: argsort sorts ascending, the smallest first, so turn the "
-    "order round.",
+    "np.argsort(-z) | np.argsort(-p) | np.argsort(probs)[::-1] | descending=True",
+    "Both cuts keep the likeliest tokens: argsort sorts ascending, the smallest first, so turn "
+    "the order round.",
 )
 next_token_probs.why(
-    "order[top_k:] | ids[:top_k] | np.argsort(-probs)[:top_k] | top_k | top_k is not None | "
-    "torch.topk(z, top_k).values[-1]",
-    "Top-k keeps exactly the k likeliest tokens, and top-p then works on what is left of them.",
+    "order[top_k:] | ids[:top_k] | top_k | z < torch.topk(z, top_k).values[-1] | z < threshold",
+    "Top-k keeps exactly the k likeliest tokens, not one more, and comes before top-p, which "
+    "works on what is left.",
 )
 next_token_probs.why(
-    "np.cumsum(p[order]) - p[order] | torch.cumsum(p, dim=-1) - p | before | "
-    "np.searchsorted(total, top_p) + 1 | total >= top_p * probs[ranked].sum() | "
-    "before >= top_p | order[before >= top_p] | top_p",
-    "Top-p adds up the likeliest tokens and keeps the one that reaches top_p, the smallest set: "
-    "cut those that come after.",
+    "np.cumsum(p[order]) - p[order] | np.searchsorted(total, top_p) + 1 | (total < top_p).sum() "
+    "+ 1 | before >= top_p | top_p",
+    "Top-p adds up the likeliest tokens until they reach top_p, the smallest set: not one too "
+    "many, nor one too few.",
 )
 next_token_probs.why(
     "p / p.sum() | kept / kept.sum() | np.cumsum(probs[ids]) / probs[ids].sum()",
@@ -231,7 +214,7 @@ next_token_probs.why(
     "end.",
 )
 next_token_probs.why(
-    "kept[ids] = probs[ids] | ids[remove] | z[order[before >= top_p]] = -np.inf",
+    "kept[ids] = probs[ids] | ids[remove] | order[before >= top_p]",
     "A place in the sorted order is no token id: what is found there must lead back to the ids.",
 )
 
@@ -277,13 +260,13 @@ def cut_p(probs: np.ndarray, limit: float) -> np.ndarray:
     return keep_only(probs, order[np.cumsum(probs[order]) - probs[order] < limit])
 
 
-def chosen(logits, temperature, top_k, top_p, by_k=cut_k, by_p=cut_p, whole=weights_of):
+def chosen(logits, temperature, top_k, top_p, by_p=cut_p, scaled=rescaled):
     """next_token_probs, with one of its steps replaced and no check of the arguments."""
-    probs = whole(np.asarray(logits) / temperature)
+    probs = weights_of(np.asarray(logits) / temperature)
     if top_k is not None:
-        probs = rescaled(by_k(probs, top_k))
+        probs = scaled(cut_k(probs, top_k))
     if top_p is not None:
-        probs = rescaled(by_p(probs, top_p))
+        probs = scaled(by_p(probs, top_p))
     return probs
 
 
@@ -325,6 +308,13 @@ def shares_of_before_the_cut(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 @next_token_probs.mistake
+def never_rescales(logits, temperature=1.0, top_k=None, top_p=None):
+    """After a cut the probabilities no longer sum to 1: they are not renormalised. Divide what is
+    left by its sum, after top-k and after top-p."""
+    return chosen(logits, temperature, top_k, top_p, scaled=lambda probs: probs)
+
+
+@next_token_probs.mistake
 def only_one_of_both_k(logits, temperature=1.0, top_k=None, top_p=None):
     """When both are given, only top-k is applied and top_p is ignored, as elif or an early return
     does. The two follow each other: top-k first, then top-p."""
@@ -348,17 +338,6 @@ def all_sorted(logits, temperature=1.0, top_k=None, top_p=None):
 
 
 @next_token_probs.mistake
-def top_k_smallest(logits, temperature=1.0, top_k=None, top_p=None):
-    """Top-k keeps the least likely tokens: sorting is ascending, the smallest first. Take the k
-    tokens at the other end, with the largest logits."""
-
-    def smallest(probs, k):
-        return keep_only(probs, np.argsort(probs, kind="stable")[:k])
-
-    return chosen(logits, temperature, top_k, top_p, by_k=smallest)
-
-
-@next_token_probs.mistake
 def top_p_as_threshold_but_the_first(logits, temperature=1.0, top_k=None, top_p=None):
     """Top-p is a threshold for each single probability, and the likeliest is always kept. It must
     be a running sum: add up the likeliest tokens until they together reach top_p."""
@@ -373,7 +352,9 @@ def top_p_as_threshold_but_the_first(logits, temperature=1.0, top_k=None, top_p=
 def overflows_in_exp(logits, temperature=1.0, top_k=None, top_p=None):
     """exp overflows for large logits, and infinity / infinity is nan. Subtract the largest logit
     first, as the stable softmax does: it changes no probability."""
-    return chosen(logits, temperature, top_k, top_p, whole=lambda z: rescaled(np.exp(z)))
+    unstable = rescaled(np.exp(np.asarray(logits) / temperature))
+    stable = np.isfinite(unstable).all()
+    return chosen(logits, temperature, top_k, top_p) if stable else unstable
 
 
 @next_token_probs.mistake
@@ -443,23 +424,24 @@ sample_token.answer("""
 """)
 
 sample_token.why(
-    "p=probs | probs | torch.multinomial(probs, 1, generator=rng)",
-    "Each token must come as often as its probability says: the draw is weighted by probs as they "
-    "are.",
+    "rng.random() | rng.choice | generator=rng | rng",
+    "Draw from the rng that is passed in, not a global one or one with a fixed seed: then a text "
+    "can be made again.",
 )
 sample_token.why(
-    "rng | rng.choice | rng.random() | generator=rng",
-    "Draw from the rng that is passed in: then a seed gives the same text again, and each call "
-    "moves on.",
+    "range(len(probs)) | len(probs) | rng.choice(len(probs), p=probs) | int(token) | int(i) | - 1",
+    "What is drawn is an id, 0 … V - 1, the last one too: not a probability, a rank, or two "
+    "things.",
 )
 sample_token.why(
-    "len(probs) | range(len(probs)) | rng.choice(len(probs), p=probs)",
-    "What is drawn is an id, 0 … V - 1: neither the probability of a token nor its rank.",
+    "p=probs | probs",
+    "The draw is weighted by probs as they are, not sorted, not through a softmax again: each "
+    "token comes as often as it says.",
 )
 sample_token.why(
     'np.cumsum(probs) | u < total | np.searchsorted(sums, u, side="right") | total += probs[i]',
-    "One random number is compared with the cumulative sums: each token owns a piece as wide as "
-    "its probability.",
+    "One random number meets the cumulative sums: each token owns a piece as wide as its "
+    "probability.",
 )
 
 FOUR, SKEWED = np.array([0.1, 0.3, 0.6, 0.0]), np.array([0.0, 0.85, 0.1, 0.05])
@@ -555,20 +537,6 @@ def gives_the_probability(probs, rng):
     """It returns the probability of the drawn token, not its id. Draw from the ids, 0 … V - 1, and
     use the probabilities as weights."""
     return float(rng.choice(probs, p=probs))
-
-
-@sample_token.mistake
-def ignores_the_probabilities(probs, rng):
-    """All tokens come equally often, uniformly: the probabilities have no effect. Each id must be
-    drawn with its probability as weight."""
-    return int(rng.choice(len(probs)))
-
-
-@sample_token.mistake
-def draws_a_rank(probs, rng):
-    """The probabilities are sorted, and the place in that order comes back, a rank. What is needed
-    is the id that stood there, or a draw without sorting."""
-    return int(rng.choice(len(probs), p=-np.sort(-probs) / probs.sum()))
 
 
 @sample_token.mistake

@@ -68,35 +68,35 @@ greedy_decode.answer("""
 """)
 
 greedy_decode.why(
-    "step(ids) | step([start_id] + out) | ids | [start_id] + out",
-    "A transformer keeps no state: each step needs the whole sequence so far, start_id and all "
-    "words written.",
-)
-greedy_decode.why(
-    "step(ids)[-1] | logits[-1]",
-    "The last row predicts the next word; the rows before it predict words that are already "
-    "written.",
-)
-greedy_decode.why(
-    "np.argmax | np.argmax(step(ids)[-1]) | logits[-1].argmax() | np.argmax(logits[-1])",
-    "Greedy means the likeliest word each time: the argmax of the last row alone.",
-)
-greedy_decode.why(
-    "ids.append(int(np.argmax(step(ids)[-1]))) | out.append(word) | ids.append(nxt) | "
-    "ids.append(int(word))",
+    "ids.append(nxt) | out.append(word) | ids.append(int(word))",
     "Each new word is appended before the test, end_id too: it belongs to the answer, and the "
     "input grows.",
 )
 greedy_decode.why(
-    "ids[-1] == end_id | word == end_id | nxt == end_id | ids[-1] != end_id | break | end_id",
+    "[start_id] + out | step(ids) | [start_id] + ids",
+    "A transformer keeps no state: each step needs the whole sequence so far, start_id and all "
+    "words written, not the newest alone.",
+)
+greedy_decode.why(
+    "step(ids)[-1] | logits[-1]",
+    "The last row, the newest position, predicts the next word; the rows before it predict words "
+    "that are already written.",
+)
+greedy_decode.why(
+    "np.argmax | logits[-1].argmax()",
+    "Greedy means the likeliest word each time: the argmax of the last row alone.",
+)
+greedy_decode.why(
+    "range(max_len) | len(ids) <= max_len | len(ids) - 1 < max_len | max_len | <= | <",
+    "max_len counts the generated words, neither one too few nor one too many; the start token "
+    "was given and is not counted.",
+)
+greedy_decode.why(
+    "ids[-1] == end_id | word == end_id | ids[-1] != end_id | end_id",
     "end_id ends the answer: the loop must stop once it was written.",
 )
 greedy_decode.why(
-    "range(max_len) | len(ids) <= max_len | len(ids) - 1 < max_len | max_len",
-    "max_len counts the generated words; start_id was given, and is not one of them.",
-)
-greedy_decode.why(
-    "ids[1:] | out",
+    "ids[1:]",
     "start_id was given, not generated: it is no part of the result.",
 )
 
@@ -241,10 +241,10 @@ def ignores_the_end(step, start_id, end_id, max_len):
 
 
 @greedy_decode.mistake
-def one_word_too_many(step, start_id, end_id, max_len):
-    """It generates one word too many where the end does not come: max_len + 1, off by one. max_len
-    is the most that may be written."""
-    return decoding.greedy_decode(step, start_id, end_id, max_len + 1)
+def ignores_max_len(step, start_id, end_id, max_len):
+    """max_len is ignored: it goes on until end_id comes, if it ever does. A model may never say
+    that it is done, so the loop must stop after max_len words too."""
+    return written(step, start_id, end_id, 60)
 
 
 @greedy_decode.mistake
@@ -255,10 +255,10 @@ def input_never_grows(step, start_id, end_id, max_len):
 
 
 @greedy_decode.mistake
-def argmax_over_all_rows_by_remainder(step, start_id, end_id, max_len):
-    """The argmax runs over all rows of the logits, flattened, so that another position may win. The
-    next word is the largest logit of the last row, the newest position."""
-    return written(step, start_id, end_id, max_len, pick=lambda z: int(np.argmax(z)) % z.shape[-1])
+def feeds_without_start(step, start_id, end_id, max_len):
+    """From the second word on start_id is missing in what step sees. The decoder was trained with
+    it in front: keep it in the input, and leave it out of the result only."""
+    return written(step, start_id, end_id, max_len, given=lambda ids: ids[1:] or ids)
 
 
 @greedy_decode.mistake
@@ -273,13 +273,6 @@ def reads_the_first_row(step, start_id, end_id, max_len):
     """It chooses from the first row of the logits, which predicts the word after the start. The
     next word comes from the last row, the position of the newest word."""
     return written(step, start_id, end_id, max_len, pick=lambda z: int(np.argmax(z[0])))
-
-
-@greedy_decode.mistake
-def feeds_without_start(step, start_id, end_id, max_len):
-    """From the second word on start_id is missing in what step sees. The decoder was trained with
-    it in front: keep it in the input, and leave it out of the result only."""
-    return written(step, start_id, end_id, max_len, given=lambda ids: ids[1:] or ids)
 
 
 @greedy_decode.mistake
@@ -348,51 +341,48 @@ cross_entropy.answer("""
 
     def cross_entropy(logits, targets, pad_id):
         V = logits.shape[-1]
-        return F.cross_entropy(
-            logits.reshape(-1, V), targets.reshape(-1), ignore_index=pad_id, reduction="mean"
-        ).item()
+        loss = F.cross_entropy(logits.reshape(-1, V), targets.reshape(-1), ignore_index=pad_id)
+        return loss.item()
 """)
 
 cross_entropy.why(
-    "logits - logits.max(axis=-1, keepdims=True) | logits.max(axis=-1, keepdims=True) | "
-    "logits[b, t] - logits[b, t].max()",
+    "logits[:, :-1] | targets[:, 1:]",
+    "Logits and targets belong together place by place: the shift was made before, by shift_right.",
+)
+cross_entropy.why(
+    "targets != pad_id | ignore_index=pad_id | pad_id | real",
+    "Padding, whatever its id, is no word to predict: positions whose target is pad_id count "
+    "neither in the sum nor in the number.",
+)
+cross_entropy.why(
+    "real.sum() | count | (nll * real).sum() / real.sum() | total / count | reduction | mean",
+    "The loss is one number, a mean: the sum divided by the number of real tokens in the batch, "
+    "padding not counted.",
+)
+cross_entropy.why(
+    "log_p[real, targets[real]] | z[targets[b, t]] | np.take_along_axis(z, targets[..., None], "
+    "axis=-1)[..., 0]",
+    "Only the logit of the target counts, at each position its own, not that of the likeliest "
+    "word.",
+)
+cross_entropy.why(
+    "-np.mean(log_p[real, targets[real]]) | -log_p | np.log(np.exp(z).sum(axis=-1)) - picked",
+    "The minus sign makes the loss positive: log p is negative, for p is below 1.",
+)
+cross_entropy.why(
+    "logits - logits.max(axis=-1, keepdims=True) | logits.max(axis=-1, keepdims=True)",
     "The largest logit of each position is subtracted: it cancels out, and exp can neither "
     "overflow nor all underflow.",
 )
 cross_entropy.why(
-    "np.log(np.exp(z).sum(axis=-1)) | np.log(np.exp(z).sum(axis=-1, keepdims=True)) | "
-    "np.log(np.exp(z).sum()) | np.log",
-    "-log p is log Σ exp(z) - z[target], with the natural log: no tiny probability is ever rounded "
-    "to 0.",
+    "np.log(np.exp(z).sum(axis=-1)) | np.log(np.exp(z).sum()) | np.log",
+    "-log p is log Σ exp(z) - z[target], with the natural log, not base 2; no tiny probability "
+    "is rounded to 0.",
 )
 cross_entropy.why(
-    "np.take_along_axis(z, targets[..., None], axis=-1)[..., 0] | picked | targets[..., None] | "
-    "log_p[real, targets[real]] | z[targets[b, t]] | targets[real]",
-    "Only the logit of the target counts, at each position its own, whatever the model thinks "
-    "likeliest.",
-)
-cross_entropy.why(
-    "-np.mean(log_p[real, targets[real]]) | -np.take_along_axis(log_p, targets[..., None], -1) | "
-    "np.log(np.exp(z).sum(axis=-1)) - picked",
-    "The loss is minus the log of a probability, so it is positive: log p is negative, for p is "
-    "below 1.",
-)
-cross_entropy.why(
-    "targets != pad_id | targets[b, t] != pad_id | loss[targets != pad_id] | "
-    "ignore_index=pad_id | pad_id | real",
-    "Padding is no word to predict: positions whose target is pad_id are left out of the sum and "
-    "of the count.",
-)
-cross_entropy.why(
-    "real.sum() | count | loss[targets != pad_id].mean() | (nll * real).sum() / real.sum() | "
-    'total / count | reduction="mean"',
-    "The mean divides the sum by the number of real tokens in the whole batch, so each token "
-    "counts the same.",
-)
-cross_entropy.why(
-    "logits.reshape(-1, V) | targets.reshape(-1) | logits.transpose(1, 2)",
-    "Each row of V scores belongs to one token: flatten in this order, or transpose; a reshape to "
-    "(B, V, T) mixes words.",
+    "logits.reshape(-1, V) | logits",
+    "Raw logits go in, each row of V for one token, no softmax before: flatten or transpose; "
+    "reshape to (B, V, T) mixes words.",
 )
 
 # (1, 2, 4) and (1, 3, 4)
@@ -451,13 +441,6 @@ def divides_by_all(logits, targets, pad_id):
 
 
 @cross_entropy.mistake
-def counts_padding(logits, targets, pad_id):
-    """Padding is part of the average: pad_id has no effect. A padded place is no word to predict:
-    leave out the positions whose target is pad_id."""
-    return float(token_losses(logits, targets).mean())
-
-
-@cross_entropy.mistake
 def minus_missing(logits, targets, pad_id):
     """The loss is negative: a minus sign is missing or one too many. log p is negative, for p is
     below 1, so the loss, -log p, is positive, and shrinks as p grows."""
@@ -488,11 +471,12 @@ def averages_by_sentence(logits, targets, pad_id):
 
 
 @cross_entropy.mistake
-def reshapes_the_class_axis(logits, targets, pad_id):
-    """The logits are reshaped to (B, V, T), which moves no axis but mixes the scores of different
-    words. To bring V to the place where PyTorch wants it, transpose, or flatten to (B · T, V)."""
-    B, T, V = logits.shape
-    return decoding.cross_entropy(logits.reshape(B, V, T).swapaxes(1, 2), targets, pad_id)
+def shifts_again(logits, targets, pad_id):
+    """Logits and targets are shifted by one against each other. They belong together place by
+    place: the shift was made before, by shift_right, when the decoder's input was built."""
+    if targets.shape[1] > 1:
+        logits, targets = logits[:, :-1], targets[:, 1:]
+    return decoding.cross_entropy(logits, targets, pad_id)
 
 
 @cross_entropy.mistake
@@ -524,6 +508,15 @@ def log_of_zero(logits, targets, pad_id):
     log Σ exp(z) - z[target], with the largest logit subtracted: that is stable."""
     p = weights_of(logits)
     return float(-np.log(of_targets(p, targets))[targets != pad_id].mean())
+
+
+@cross_entropy.mistake
+def overflows_in_the_loss(logits, targets, pad_id):
+    """exp overflows for large logits, and infinity / infinity is nan. Subtract the largest logit of
+    each position first, which changes no probability: then it is stable."""
+    e = np.exp(logits)
+    p = of_targets(e / e.sum(axis=-1, keepdims=True), targets)
+    return float(-np.log(p)[targets != pad_id].mean())
 
 
 @cross_entropy.mistake

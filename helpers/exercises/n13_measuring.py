@@ -109,30 +109,17 @@ evaluation.answer("""
         model.train(mode)
         return sum(m * n for m, n in zip(means, sizes)) / sum(sizes)
 """)
-evaluation.answer("""
-    def evaluate(model, batches):
-        was = model.training
-        model.eval()
-        losses = []
-        with torch.no_grad():
-            for x, y in batches:
-                log_p = torch.log_softmax(model(x), dim=-1)
-                losses.append(-log_p.gather(-1, y[..., None]).flatten())
-        if was:
-            model.train()
-        return torch.cat(losses).mean().item()
-""")
 evaluation.why(
     "model.eval()",
     "Measuring needs eval mode in every part, before the first batch: dropout is off, and the same "
     "model gives the same loss.",
 )
 evaluation.why(
-    "was_training = model.training | model.training | mode = model.training | was = model.training",
+    "was_training = model.training | model.training | mode = model.training",
     "The mode before must be remembered before model.eval() changes it.",
 )
 evaluation.why(
-    "model.train(was_training) | model.train(mode) | model.train() | if was: model.train()",
+    "model.train(was_training) | model.train(mode) | model.train()",
     "Afterwards the model goes back to the mode it was in: training goes on with dropout, a model "
     "in use without.",
 )
@@ -141,17 +128,16 @@ evaluation.why(
     "Measuring learns nothing: without gradients no graph is kept, and none is left behind.",
 )
 evaluation.why(
-    "mean.item() * y.numel() | m * n | total += mean.item() * y.numel()",
+    "mean.item() * y.numel() | m * n",
     "A batch counts as often as it has tokens: its mean times their number is its sum.",
 )
 evaluation.why(
-    'y.numel() | count | sum(sizes) | total / count | count += y.numel() | reduction="sum"',
+    'y.numel() | sum(sizes) | total / count | reduction="sum"',
     "The mean per token divides by the number of all tokens, not of batches or sentences, whose "
     "sizes differ.",
 )
 evaluation.why(
-    "total += mean.item() * y.numel() | total += nn.functional.cross_entropy(logits, y, "
-    'reduction="sum").item() | +=',
+    "total += mean.item() * y.numel() | count += y.numel() | total +=",
     "Add up over all batches; otherwise the last batch alone is left.",
 )
 evaluation.why(
@@ -162,9 +148,16 @@ evaluation.why(
 )
 evaluation.why(
     "nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten()) | nn.functional.cross_entropy"
-    " | -log_p.gather(-1, y[..., None]) | mean.item()",
+    " | mean.item()",
     "The loss is -log p of the targets, from raw logits: cross_entropy contains the softmax.",
 )
+
+
+@evaluation.experiment("batches of one and three tokens")
+def one_and_three(fn: Callable) -> dict:
+    model = two_numbers(float(np.log(3)), 0.0)  # p = 3/4 and 1/4
+    loss = called(fn, model, [batch([[0]], [[0]]), batch([[0, 1, 1]], [[1, 1, 1]])])
+    return {"loss per token": loss}
 
 
 @evaluation.experiment("what the model is asked")
@@ -177,13 +170,6 @@ def what_evaluate_asks(fn: Callable) -> dict:
         "model(x) is called for every batch": set(shapes) <= set(asked),
         "the model and all its parts are in eval mode": all(mode for _, _, mode in seen),
     }
-
-
-@evaluation.experiment("batches of one and three tokens")
-def one_and_three(fn: Callable) -> dict:
-    model = two_numbers(float(np.log(3)), 0.0)  # p = 3/4 and 1/4
-    loss = called(fn, model, [batch([[0]], [[0]]), batch([[0, 1, 1]], [[1, 1, 1]])])
-    return {"loss per token": loss}
 
 
 @evaluation.experiment("four batches of different sizes")
@@ -296,8 +282,8 @@ def total(losses: list[float], counts: list[int]) -> float:
 
 @evaluation.mistake
 def dropout_stays_on(model, batches):
-    """Dropout is active while it measures: the model is in train mode, because model.eval() is
-    missing or is not called. Put the model into eval mode first."""
+    """Dropout is active while it measures: the model is in train mode, so the loss differs from
+    call to call. Put it into eval mode first: a call, with brackets."""
     return per_token(*measured(model, batches, before=nothing))
 
 
@@ -364,9 +350,9 @@ def last_batch_alone(model, batches):
 
 @evaluation.mistake
 def first_batch_alone(model, batches):
-    """Only the first batch is measured: the loop returns or ends too early (indentation). Go
-    through all batches, and return after the loop."""
-    return measured(model, batches)[0][0]
+    """Only the first batch is measured, as where a loop returns or ends too early (indentation).
+    Measure all batches, and return after the loop."""
+    return measured(model, batches[:1])[0][0]
 
 
 @evaluation.mistake
@@ -374,13 +360,6 @@ def softmax_first(model, batches):
     """softmax is applied before cross_entropy, which contains one already: twice in all. Hand over
     the raw logits."""
     return per_token(*measured(model, batches, lambda z, y: mean_loss(z.softmax(-1), y)))
-
-
-@evaluation.mistake
-def perplexity_of_all(model, batches):
-    """It returns the perplexity, exp of the mean loss. Return the mean cross-entropy itself, in
-    nats, which goes down to 0."""
-    return float(np.exp(per_token(*measured(model, batches))))
 
 
 @evaluation.mistake
@@ -411,12 +390,17 @@ def gradients_left_switched_off(model, batches):
 
 
 @evaluation.mistake
-def dropout_layers_alone(model, batches):
-    """Only dropout is switched off; the model and its other parts, which may also behave
-    differently while they learn, stay in train mode. Eval mode is for all of them at once."""
+def restored_in_the_loop(model, batches):
+    """The mode is restored inside the loop (indentation), after the first batch: for the others
+    dropout is on again. Restore it once, after the loop."""
+    first = measured(model, batches[:1])
+    rest = measured(model, batches[1:], before=nothing)
+    return per_token(*(a + b for a, b in zip(first, rest, strict=True)))
 
-    def parts_only(model, mode=False):
-        for part in dropouts(model):
-            part.train(mode)
 
-    return per_token(*measured(model, batches, before=parts_only, after=parts_only))
+@evaluation.mistake
+def stays_in_eval_mode_with_the_mean_of_means(model, batches):
+    """Two things: the model is left in eval mode, not in the mode it was in; and the means of the
+    batches are averaged, though a batch must count as often as it has tokens."""
+    losses, _ = measured(model, batches, after=nothing)
+    return sum(losses) / len(losses)

@@ -126,25 +126,8 @@ training.answer("""
             losses.append(float(loss))
         return losses
 """)
-training.answer("""
-    def train(model, batches, lr):
-        model.train()
-        velocity = {p: torch.zeros_like(p) for p in model.parameters()}
-        losses = []
-        for x, y in batches:
-            log_p = torch.log_softmax(model(x), dim=-1)
-            loss = -log_p.gather(-1, y[..., None]).mean()
-            for p in model.parameters():
-                p.grad = None
-            loss.backward()
-            for p in model.parameters():
-                velocity[p] = 0.9 * velocity[p] + p.grad
-                p.data = p.data - lr * velocity[p]
-            losses.append(loss.item())
-        return losses
-""")
 training.why(
-    "model.zero_grad() | optimizer.zero_grad() | p.grad = None",
+    "model.zero_grad() | optimizer.zero_grad()",
     "backward adds to the gradients that are there: clear them in every step, before backward, or "
     "those of earlier batches add up.",
 )
@@ -153,20 +136,17 @@ training.why(
     "backward computes the gradients of this batch's loss, once: after zero_grad, before the step.",
 )
 training.why(
-    "v.mul_(0.9).add_(p.grad) | 0.9 * v[i] + p.grad | 0.9 * velocity[p] + p.grad | v.mul_(0.9) | "
-    "momentum=0.9",
+    "v.mul_(0.9).add_(p.grad) | 0.9 * v[i] + p.grad | v.mul_(0.9) | 0.9 * v | momentum=0.9",
     "Momentum: the velocity keeps 0.9 of itself and adds the whole new gradient.",
 )
 training.why(
-    "[torch.zeros_like(p) for p in parameters] | {p: torch.zeros_like(p) for p in "
-    "model.parameters()} | torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9) | "
-    "[0.0 for p in model.parameters()]",
+    "[torch.zeros_like(p) for p in parameters] | [0.0 for p in model.parameters()] | "
+    "torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)",
     "Velocities must outlast a batch: made once, before the loop, one for each parameter, or the "
     "momentum is lost.",
 )
 training.why(
-    "p.sub_(lr * v) | p -= lr * v[i] | p.data - lr * velocity[p] | optimizer.step() | lr * v | "
-    "lr=lr",
+    "p.sub_(lr * v) | p -= lr * v[i] | optimizer.step() | lr * v | -lr | lr=lr",
     "A step for each batch: lr times the velocity, subtracted in place, downhill, from the model's "
     "own parameters.",
 )
@@ -190,7 +170,7 @@ training.why(
 )
 training.why(
     "nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten()) | "
-    "-log_p.gather(-1, y[..., None]).mean() | nn.functional.cross_entropy",
+    "nn.functional.cross_entropy",
     "The loss is the mean of -log p over all tokens, from raw logits: softmax, log and mean are in "
     "cross_entropy.",
 )
@@ -199,6 +179,13 @@ training.why(
     "Note each batch's loss as a float, before its step; a tensor would keep its whole graph.",
 )
 training.why("return losses", "All batches are learned from, and each leaves its loss in the list.")
+
+
+@training.experiment("one step from equal logits")
+def one_step(fn: Callable) -> dict:
+    model = two_numbers()
+    losses = called(fn, model, [batch([[1, 0, 0, 0]], [[0, 0, 0, 1]])], 1.0)
+    return {"losses": losses, "a": model.a.item(), "b": model.b.item()}
 
 
 @training.experiment("what the model is asked")
@@ -214,13 +201,6 @@ def what_is_asked(fn: Callable) -> dict:
         "each batch comes once": asked == shapes,
         "the model and all its parts are in train mode": all(mode for _, mode, _ in seen),
     }
-
-
-@training.experiment("one step from equal logits")
-def one_step(fn: Callable) -> dict:
-    model = two_numbers()
-    losses = called(fn, model, [batch([[1, 0, 0, 0]], [[0, 0, 0, 1]])], 1.0)
-    return {"losses": losses, "a": model.a.item(), "b": model.b.item()}
 
 
 @training.experiment("a second step, with momentum")
@@ -365,21 +345,6 @@ def loop(
     return losses
 
 
-def by_hand(model: nn.Module, batches: list, lr: float, update: Callable) -> list[float]:
-    """Train with a step by hand: update(p, v, lr) changes a parameter and its velocity in place."""
-    import torch
-
-    velocities = [torch.zeros_like(p) for p in model.parameters()]
-
-    def learn(loss, optimizer):
-        loss.backward()
-        with torch.no_grad():
-            for p, v in zip(model.parameters(), velocities, strict=True):
-                update(p, v, lr)
-
-    return loop(model, batches, lr, learn=learn)
-
-
 @training.mistake
 def the_momentum_is_lost(model, batches, lr):
     """The momentum is missing or lost: it is left out, or a new optimizer (or velocity) is made for
@@ -445,8 +410,8 @@ def sum_of_the_loss(model, batches, lr):
 
 @training.mistake
 def learns_only_from_the_first_batch(model, batches, lr):
-    """Only the first batch is used: the loop returns or ends too early (indentation). Go through
-    all batches, and return after the loop."""
+    """Only the first batch is used, as where a loop returns or ends too early (indentation). Learn
+    from all batches, and return after the loop."""
     return loop(model, batches[:1], lr)
 
 
@@ -486,6 +451,13 @@ def losses_after_the_step(model, batches, lr):
         backward_and_step(mean_loss(model(x), y), optimizer)
         losses.append(mean_loss(model(x), y).item())
     return losses
+
+
+@training.mistake
+def list_of_the_last_loss(model, batches, lr):
+    """The list holds the last loss alone: it is made anew for each batch, or filled after the loop.
+    Note the loss of every batch, inside the loop."""
+    return loop(model, batches, lr)[-1:]
 
 
 @training.mistake
@@ -550,17 +522,6 @@ def one_velocity_for_all(model, batches, lr):
                 p.sub_(lr * shared[0])
 
     return loop(model, batches, lr, learn=learn)
-
-
-@training.mistake
-def moving_average(model, batches, lr):
-    """The velocity is a moving average, a tenth of the gradient and nine of the old: the steps are
-    ten times too small at first. Add the whole gradient to 0.9 of the velocity."""
-
-    def update(p, v, lr):
-        p.sub_(lr * v.mul_(0.9).add_(0.1 * p.grad))
-
-    return by_hand(model, batches, lr, update)
 
 
 @training.mistake

@@ -92,8 +92,9 @@ scoring.why(
     "pairs.",
 )
 scoring.why(
-    "max(asking, 1) | np.maximum(count, 1) | max(count, 1) | .clamp(min=1) | not rows.any()",
-    "Where no query has a wanted key, 0 / 0 would be nan; the score is 0.",
+    "max(asking, 1) | np.maximum(count, 1) | max(count, 1) | .clamp(min=1) | not rows.any() | "
+    "np.zeros(weights.shape[:2]) | np.zeros((L, H))",
+    "Where no query has a wanted key, 0 / 0 would be nan; the score of every head, (L, H), is 0.",
 )
 scoring.why(
     "axis=-1 | dim=-1 | share.sum(axis=-1)",
@@ -206,14 +207,6 @@ def not_averaged(weights, wanted):
 
 
 @scoring.mistake
-def queries_without_weight_left_out(weights, wanted):
-    """Queries that give nothing to their wanted keys are left out of the mean. They count, with 0:
-    which queries count depends on what is wanted, not on the weights."""
-    share = share_of(weights, wanted)
-    return share.sum(axis=-1) / np.maximum((share > 0).sum(axis=-1), 1)
-
-
-@scoring.mistake
 def share_of_hits(weights, wanted):
     """It counts how often the heaviest key is a wanted one (argmax). Needed is the attention
     itself: the wanted weights of each query summed, then averaged."""
@@ -222,31 +215,10 @@ def share_of_hits(weights, wanted):
 
 
 @scoring.mistake
-def largest_wanted_weight(weights, wanted):
-    """It takes the largest weight among a query's wanted keys. The share of attention is the sum
-    over all of them; attention may be spread over several."""
-    return (weights * wanted).max(axis=-1).sum(axis=-1) / asking(wanted)
-
-
-@scoring.mistake
 def one_query_less(weights, wanted):
     """It always divides by T - 1, which is right for the token before alone. Another kind of head
     has other queries: count those that have a wanted key."""
     return share_of(weights, wanted).sum(axis=-1) / (weights.shape[-1] - 1)
-
-
-@scoring.mistake
-def queries_and_keys_swapped(weights, wanted):
-    """Queries and keys are swapped: rows of weights and of wanted are queries, columns are keys.
-    One of the two is transposed, or the sum runs over the queries."""
-    return share_of(np.swapaxes(weights, -1, -2), wanted).sum(axis=-1) / asking(wanted)
-
-
-@scoring.mistake
-def one_score_for_a_layer(weights, wanted):
-    """The heads are averaged too, so one score for each layer comes out, (L,). Each head is looked
-    at by itself: keep their axis, (L, H)."""
-    return head_scores(weights, wanted).mean(axis=1)
 
 
 # ---------------------------------------------------------------- word_pieces
@@ -504,13 +476,6 @@ def known_pieces_kept(word, vocab):
 
 
 @splitting.mistake
-def shortest_first(word, vocab):
-    """The shortest piece is taken first, so that long pieces are never found. Greedy means the
-    longest first: begin with the whole rest of the word, and leave off one letter at a time."""
-    return greedy(word, vocab, ends=lambda start, T: range(start + 1, T + 1))
-
-
-@splitting.mistake
 def grown_letter_by_letter(word, vocab):
     """A piece grows letter by letter while it is in the vocabulary, so it ends at the first gap:
     "pl" is missing, "play" is there. Try the longest first, down to one letter."""
@@ -537,17 +502,40 @@ def unknown_letter_by_letter(word, vocab):
 
 
 @splitting.mistake
-def not_split(word, vocab):
-    """A word that is not in the vocabulary as a whole is [UNK] at once. Try shorter pieces from its
-    beginning first, and go on behind the longest that fits."""
-    return [word] if word in vocab else ["[UNK]"]
-
-
-@splitting.mistake
 def another_split_tried(word, vocab):
     """Where the longest piece leads nowhere, a shorter one is tried (backtracking). WordPiece is
     greedy and never goes back: such a word is unknown, ["[UNK]"]."""
     return next(all_splits(word, vocab), ["[UNK]"])
+
+
+@splitting.mistake
+def mark_counted_as_letters(word, vocab):
+    """start moves on by the length of the piece with its "##", so two letters are skipped. The mark
+    is no part of the word: go on where the piece ends in it."""
+    pieces, start = [], 0
+    while start < len(word):
+        ends = longest_first(start, len(word))
+        end = next((e for e in ends if marked(word[start:e], start) in vocab), 0)
+        if not end:
+            return ["[UNK]"]
+        pieces.append(marked(word[start:end], start))
+        start += len(pieces[-1])
+    return pieces
+
+
+@splitting.mistake
+def unknown_letters_skipped(word, vocab):
+    """Letters at which nothing fits are skipped, so that they are lost. The whole word is then one
+    unknown token, ["[UNK]"]: return at once."""
+    return [piece for piece in unknown_letter_by_letter(word, vocab) if piece != "[UNK]"]
+
+
+@splitting.mistake
+def two_pieces_at_most(word, vocab):
+    """It splits only once: a first piece and the whole rest. The rest is split in the same way,
+    again and again, until the end of the word."""
+    ends = lambda start, T: [T] if start else range(T, 0, -1)  # noqa: E731
+    return greedy(word, vocab, ends=ends)
 
 
 @splitting.mistake
@@ -556,23 +544,3 @@ def no_marks_and_known_pieces_kept(word, vocab):
     carry "##"; if a part fits nothing, the whole word is ["[UNK]"]."""
     lost = lambda pieces, word, start: [*pieces, "[UNK]"]  # noqa: E731
     return greedy(word, vocab, look=bare, write=bare, lost=lost)
-
-
-@splitting.mistake
-def first_in_the_vocabulary(word, vocab):
-    """It takes the first piece of the vocabulary that fits, whatever its length. Of all pieces that
-    the rest of the word begins with, the longest is wanted."""
-    places = list(vocab)
-
-    def in_order(start, T):
-        ends = [e for e in longest_first(start, T) if marked(word[start:e], start) in vocab]
-        return sorted(ends, key=lambda e: places.index(marked(word[start:e], start)))
-
-    return greedy(word, vocab, ends=in_order)
-
-
-@splitting.mistake
-def fewest_pieces(word, vocab):
-    """It looks for the split with the fewest pieces. WordPiece is greedy: from the left, always the
-    longest piece, even if that makes more of them."""
-    return min(all_splits(word, vocab), key=len, default=["[UNK]"])

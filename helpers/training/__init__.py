@@ -12,40 +12,12 @@ from helpers.training.ablations import ABLATIONS, ablation, read_table
 from helpers.training.batches import Examples, combined_mask, examples, lm_pairs, vocabularies
 from helpers.training.checkpoints import CheckpointError
 from helpers.training.grammar import Pair, corpus, split
-from helpers.training.learning import (
-    History,
-    evaluate,
-    fit,
-    learning_rate,
-    train,
-    translation_loss,
-)
+from helpers.training.learning import History, evaluate, fit, learning_rate, train, translation_loss
 from helpers.training.progress import loss_curve
 from helpers.training.translating import alignment, exact_match, mean_loss, translate, translator
 
-__all__ = [
-    "ABLATIONS",
-    "CheckpointError",
-    "Examples",
-    "History",
-    "Pair",
-    "ablation",
-    "alignment",
-    "combined_mask",
-    "corpus",
-    "evaluate",
-    "exact_match",
-    "examples",
-    "fit",
-    "learning_rate",
-    "lm_pairs",
-    "loss_curve",
-    "mean_loss",
-    "read_table",
-    "split",
-    "train",
-    "translate",
-    "translation_loss",
-    "translator",
-    "vocabularies",
-]
+__all__ = ["ABLATIONS", "CheckpointError", "Examples", "History", "Pair", "ablation",
+           "alignment", "combined_mask", "corpus", "evaluate", "exact_match", "examples",
+           "fit", "learning_rate", "lm_pairs", "loss_curve", "mean_loss", "read_table",
+           "split", "train", "translate", "translation_loss", "translator",
+           "vocabularies"]  # fmt: skip

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from helpers.layers import MultiHeadAttention, ResidualLayer, Transformer
+from helpers.layers import MultiHeadAttention, ResidualLayer
+from helpers.models import Transformer
 from helpers.training.batches import examples, vocabularies
 from helpers.training.grammar import Pair, corpus, split
 from helpers.training.learning import fit
@@ -62,13 +63,10 @@ def no_positions(model: Transformer) -> None:
 
 
 def no_causal_mask(model: Transformer) -> None:
-    """Each French word sees all words of the input, those after it too: notebook 06.
-
-    The last query may see every real word; now all queries have its mask.
-    """
+    """Each French word sees all words of the input, those after it too: notebook 06."""
     for layer in model.decoder.layers:
         layer.self_attention.register_forward_pre_hook(
-            lambda _, args: (args[0], args[1][..., -1:, :], *args[2:])
+            lambda _, args, options: (args, options | {"causal": False}), with_kwargs=True
         )
 
 

@@ -49,63 +49,45 @@ class Noun(NamedTuple):
     gender: str
 
 
+def _listed(text: str) -> list[tuple[str, ...]]:
+    return [tuple(entry.split()) for entry in text.split(",")]
+
+
 # Adjectives: English, then French for a masculine and for a feminine noun.
-BEFORE = [  # French puts these before the noun
-    ("small", "petit", "petite"),
-    ("big", "grand", "grande"),
-    ("pretty", "joli", "jolie"),
-    ("old", "vieux", "vieille"),
-    ("new", "nouveau", "nouvelle"),
-    ("beautiful", "beau", "belle"),
-]
-BEHIND = [  # and these behind it
-    ("black", "noir", "noire"),
-    ("white", "blanc", "blanche"),
-    ("red", "rouge", "rouge"),
-    ("green", "vert", "verte"),
-    ("blue", "bleu", "bleue"),
-    ("grey", "gris", "grise"),
-    ("round", "rond", "ronde"),
-    ("strange", "étrange", "étrange"),
-]
+BEFORE = _listed(  # French puts these before the noun
+    "small petit petite, big grand grande, pretty joli jolie, old vieux vieille, "
+    "new nouveau nouvelle, beautiful beau belle"
+)
+BEHIND = _listed(  # and these behind it
+    "black noir noire, white blanc blanche, red rouge rouge, green vert verte, blue bleu bleue, "
+    "grey gris grise, round rond ronde, strange étrange étrange"
+)
 ADJECTIVES = BEFORE + BEHIND
 ANIMATE = [  # who can do something
-    Noun("cat", "chat", "m"),
-    Noun("dog", "chien", "m"),
-    Noun("rabbit", "lapin", "m"),
-    Noun("tiger", "tigre", "m"),
-    Noun("duck", "canard", "m"),
-    Noun("mouse", "souris", "f"),
-    Noun("cow", "vache", "f"),
-    Noun("goat", "chèvre", "f"),
-    Noun("hen", "poule", "f"),
-    Noun("frog", "grenouille", "f"),
+    Noun(*words)
+    for words in _listed(
+        "cat chat m, dog chien m, rabbit lapin m, tiger tigre m, duck canard m, "
+        "mouse souris f, cow vache f, goat chèvre f, hen poule f, frog grenouille f"
+    )
 ]
 THINGS = [
-    Noun("book", "livre", "m"),
-    Noun("boat", "bateau", "m"),
-    Noun("hat", "chapeau", "m"),
-    Noun("garden", "jardin", "m"),
-    Noun("castle", "château", "m"),
-    Noun("house", "maison", "f"),
-    Noun("car", "voiture", "f"),
-    Noun("flower", "fleur", "f"),
-    Noun("table", "table", "f"),
-    Noun("door", "porte", "f"),
+    Noun(*words)
+    for words in _listed(
+        "book livre m, boat bateau m, hat chapeau m, garden jardin m, castle château m, "
+        "house maison f, car voiture f, flower fleur f, table table f, door porte f"
+    )
 ]
 NOUNS = ANIMATE + THINGS
-ONE = [("the", "le", "la"), ("a", "un", "une"), ("this", "ce", "cette"), ("my", "mon", "ma")]
-MANY = [("the", "les"), ("two", "deux"), ("these", "ces"), ("my", "mes")]
+ONE = _listed("the le la, a un une, this ce cette, my mon ma")
+MANY = _listed("the les, two deux, these ces, my mes")
 BE = ("is", "est"), ("are", "sont")
 VERBS = [  # of one, of many
-    (("sees", "voit"), ("see", "voient")),
-    (("likes", "aime"), ("like", "aiment")),
-    (("finds", "trouve"), ("find", "trouvent")),
-    (("wants", "veut"), ("want", "veulent")),
-    (("paints", "peint"), ("paint", "peignent")),
-    (("follows", "suit"), ("follow", "suivent")),
-    (("watches", "regarde"), ("watch", "regardent")),
-    (("seeks", "cherche"), ("seek", "cherchent")),
+    ((one, un), (many, plusieurs))
+    for one, un, many, plusieurs in _listed(
+        "sees voit see voient, likes aime like aiment, finds trouve find trouvent, "
+        "wants veut want veulent, paints peint paint peignent, follows suit follow suivent, "
+        "watches regarde watch regardent, seeks cherche seek cherchent"
+    )
 ]
 
 

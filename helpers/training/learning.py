@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers.layers import Transformer, in_mode, unwatched
+from helpers.layers import in_mode, unwatched
+from helpers.models import Transformer
 from helpers.training import checkpoints
 from helpers.training.batches import Examples
 from helpers.training.progress import progress
@@ -79,20 +80,10 @@ def learning_rate(step: int, steps: int, peak: float, warm_up: int) -> float:
     return peak * min(step / warm_up, (steps + 1 - step) / (steps + 1 - warm_up))
 
 
-def fit(
-    model: Transformer,
-    data: Examples,
-    generator: torch.Generator,
-    *,
-    steps: int = 400,
-    batch_size: int = 64,
-    peak: float = 3e-3,
-    warm_up: int = 100,
-    label_smoothing: float = 0.1,
-    folder: str | Path | None = None,
-    every: int = 100,
-    shown: bool = True,
-) -> History:
+def fit(model: Transformer, data: Examples, generator: torch.Generator, *, steps: int = 400,
+        batch_size: int = 64, peak: float = 3e-3, warm_up: int = 100, label_smoothing: float = 0.1,
+        folder: str | Path | None = None, every: int = 100,
+        shown: bool = True) -> History:  # fmt: skip
     """Train a translator on sentence pairs with the recipe of the paper, on the model's device.
 
     Adam, a learning rate that warms up to `peak`, label smoothing; `generator` (on the CPU) decides

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from helpers.decoding import generate
-from helpers.layers import Transformer, unwatched
+from helpers.layers import unwatched
+from helpers.models import Transformer
 from helpers.text import decode
 from helpers.training.batches import END, PAD, START, examples, pad_ids
 from helpers.training.grammar import Pair
@@ -38,14 +39,8 @@ def translator(
     )
 
 
-def translate(
-    model: Transformer,
-    sentences: Sequence[str],
-    english: Vocab,
-    french: Vocab,
-    *,
-    cached: bool = True,
-) -> list[str]:
+def translate(model: Transformer, sentences: Sequence[str], english: Vocab, french: Vocab, *,
+              cached: bool = True) -> list[str]:  # fmt: skip
     """Translate sentences greedily: N English ones → N French ones.
 
     Raises ValueError for an empty list or a word outside the vocabulary.

@@ -9,14 +9,5 @@ from helpers.widgets.predict import folded, predict
 from helpers.widgets.product import MatrixProduct
 from helpers.widgets.softmax import SoftmaxLab
 
-__all__ = [
-    "AttentionHeatmap",
-    "DropoutLab",
-    "MatrixProduct",
-    "NextToken",
-    "NormLab",
-    "PositionExplorer",
-    "SoftmaxLab",
-    "folded",
-    "predict",
-]
+__all__ = ["AttentionHeatmap", "DropoutLab", "MatrixProduct", "NextToken", "NormLab",
+           "PositionExplorer", "SoftmaxLab", "folded", "predict"]  # fmt: skip

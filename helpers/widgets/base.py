@@ -17,6 +17,7 @@ from helpers.widgets.traits import Text
 
 LIMIT = 4_194_304  # numbers in one widget: 12 layers × 12 heads × 170 tokens, or 16 × 512 tokens
 SIDE = 1024  # rows or columns of one matrix
+SMALL = 128  # the same where all of it is looked at
 EXACT = 4096  # arrays up to this size are saved as float32, larger ones in steps
 MOST = 0.9  # bytes a number in the saved state: 64 tokens × 12 heads stay below 100 kB
 FILES = files(__package__)
@@ -56,6 +57,29 @@ def check_array(name: str, value: Any, *, masked: bool = False) -> np.ndarray:
             f"{LIMIT:,}, and at most {SIDE:,} rows and columns: pass fewer layers or tokens"
         )
     return as_floats(name, array, masked=masked)
+
+
+def check_small(name: str, value: Any, axes: str, sides: str) -> np.ndarray:
+    """Check a matrix that is shown whole, `axes` being its shape and `sides` what these are.
+
+    Raises ValueError for another shape, or more numbers than are saved exactly.
+    """
+    array = check_array(name, value)
+    if array.ndim != 2 or array.size > EXACT or max(array.shape) > SMALL:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but must be {axes} with at most {EXACT:,} numbers "
+            f"and at most {SMALL} {sides}"
+        )
+    return array
+
+
+def check_sign(weights: np.ndarray, need: str) -> None:
+    """Raise ValueError, with the first place and what is needed, for a weight below 0."""
+    if (weights < 0).any():
+        place = tuple(int(i) for i in np.argwhere(weights < 0)[0])
+        raise ValueError(
+            f"weights {weights.shape} has {weights[place]:.4f} at {place}, but weights are {need}"
+        )
 
 
 def check_labels(name: str, labels: Sequence[Any] | None, count: int, of: str) -> list[str]:
@@ -102,7 +126,7 @@ class Widget(anywidget.AnyWidget):
     A subclass sets `_esm = module("its.js")` and `picture()`.
     """
 
-    _css = (FILES / "style.css").read_text("utf-8")
+    _css = re.sub(r"(/\*[^*]*\*/|\s)+", " ", (FILES / "style.css").read_text("utf-8")).strip()
     _ipython_display_ = None  # in ipywidgets 7, Colab's, it would display without the picture
     words = Text().tag(sync=True)
     arrays = traitlets.Dict().tag(sync=True)

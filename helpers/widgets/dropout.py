@@ -9,12 +9,11 @@ import traitlets
 from helpers.attention import dropout
 from helpers.figures import Picture, heatmaps, number
 from helpers.given import as_whole
-from helpers.widgets.base import EXACT, Widget, check_array, check_labels, module, visible
+from helpers.widgets.base import Widget, check_labels, check_sign, check_small, module, visible
 from helpers.widgets.traits import Labels, Number, Switch, Whole
 
 HIGHEST = 0.9  # the largest p of the slider
 MOST = 10_000  # draws
-SIDE = 128  # queries or keys
 
 
 class DropoutLab(Widget):
@@ -37,16 +36,10 @@ class DropoutLab(Widget):
     draws = Whole(1, min=1).tag(sync=True)
     most = Whole(MOST, min=1).tag(sync=True)
 
-    def __init__(
-        self,
-        weights: Any,
-        tokens: Sequence[str] | None = None,
-        *,
-        p: float = 0.5,
-        seed: int = 0,
-        key_tokens: Sequence[str] | None = None,
-    ):
-        self._weights = array = _check_weights(weights)
+    def __init__(self, weights: Any, tokens: Sequence[str] | None = None, *, p: float = 0.5,
+                 seed: int = 0, key_tokens: Sequence[str] | None = None):  # fmt: skip
+        self._weights = array = check_small("weights", weights, "(Tq, Tk)", "queries and keys")
+        check_sign(array, "not negative")
         tokens = check_labels("tokens", tokens, len(array), f"weights {array.shape}")
         keys = tokens if key_tokens is None and array.shape[0] == array.shape[1] else key_tokens
         keys = check_labels("key_tokens", keys, array.shape[1], f"weights {array.shape}")
@@ -112,18 +105,3 @@ class Mulberry:
         t = (a ^ (a >> 15)) * (a | 1)
         t ^= t + (t ^ (t >> 7)) * (t | 61)
         return ((t ^ (t >> 14)) / 2**32).reshape(shape)
-
-
-def _check_weights(weights: Any) -> np.ndarray:
-    array = check_array("weights", weights)
-    if array.ndim != 2 or array.size > EXACT or max(array.shape) > SIDE:
-        raise ValueError(
-            f"weights has shape {array.shape}, but must be (Tq, Tk) with at most {EXACT:,} numbers "
-            f"and at most {SIDE} queries and keys"
-        )
-    if (array < 0).any():
-        place = tuple(int(i) for i in np.argwhere(array < 0)[0])
-        raise ValueError(
-            f"weights {array.shape} has {array[place]:.4f} at {place}, but weights are not negative"
-        )
-    return array

@@ -9,7 +9,7 @@ import traitlets
 from helpers.attention import softmax
 from helpers.figures import Picture, heatmap, heatmaps, number
 from helpers.given import SMALLEST
-from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+from helpers.widgets.base import Widget, check_array, check_labels, check_sign, module, visible
 from helpers.widgets.traits import Choice, Labels, Number, Switch, Whole
 
 VIEWS = ["one head", "all heads", "all layers"]
@@ -44,17 +44,10 @@ class AttentionHeatmap(Widget):
     softmax = Switch().tag(sync=True)
     selected = traitlets.Dict().tag(sync=True)
 
-    def __init__(
-        self,
-        weights: Any = None,
-        tokens: Sequence[str] | None = None,
-        *,
-        scores: Any = None,
-        key_tokens: Sequence[str] | None = None,
-        head_names: Sequence[str] | None = None,
-        d_k: float = 1,
-        **shown: Any,
-    ):
+    def __init__(self, weights: Any = None, tokens: Sequence[str] | None = None, *,
+                 scores: Any = None, key_tokens: Sequence[str] | None = None,
+                 head_names: Sequence[str] | None = None, d_k: float = 1,
+                 **shown: Any):  # fmt: skip
         if (weights is None) == (scores is None):
             raise ValueError("needed is either weights or scores, and not both")
         name, given = ("weights", weights) if scores is None else ("scores", scores)
@@ -143,10 +136,6 @@ def _matrices(name: str, given: Any) -> np.ndarray:
         raise ValueError(
             f"{name} has shape {array.shape}, but must be (Tq, Tk), (H, Tq, Tk) or (L, H, Tq, Tk)"
         )
-    if name == "weights" and (array < 0).any():
-        place = tuple(int(i) for i in np.argwhere(array < 0)[0])
-        raise ValueError(
-            f"weights {array.shape} has {array[place]:.4f} at {place}, but weights are never "
-            "negative; pass scores=… for raw scores"
-        )
+    if name == "weights":
+        check_sign(array, "never negative; pass scores=… for raw scores")
     return array

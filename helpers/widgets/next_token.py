@@ -49,21 +49,10 @@ class NextToken(Widget):
     top_k = Whole(None, min=1, allow_none=True).tag(sync=True)
     top_p = Number(None, min=SMALLEST, max=1, allow_none=True).tag(sync=True)
 
-    def __init__(
-        self,
-        step: Callable[[list], Any],
-        vocabulary: Sequence[str] | Mapping[str, int],
-        prompt: Sequence[str] = (),
-        *,
-        probabilities: bool = False,
-        ids: bool = False,
-        end: str = "<end>",
-        max_tokens: int = 20,
-        temperature: float = 1.0,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        seed: int = 0,
-    ):
+    def __init__(self, step: Callable[[list], Any], vocabulary: Sequence[str] | Mapping[str, int],
+                 prompt: Sequence[str] = (), *, probabilities: bool = False, ids: bool = False,
+                 end: str = "<end>", max_tokens: int = 20, temperature: float = 1.0,
+                 top_k: int | None = None, top_p: float | None = None, seed: int = 0):  # fmt: skip
         vocabulary = _vocabulary(vocabulary)
         prompt, end = as_labels("prompt", prompt), as_text("end", end)
         ids, probabilities = as_switch("ids", ids), as_switch("probabilities", probabilities)

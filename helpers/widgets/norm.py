@@ -9,10 +9,8 @@ import traitlets
 from helpers.blocks import layer_norm
 from helpers.figures import Picture, heatmaps, number
 from helpers.given import SMALLEST
-from helpers.widgets.base import EXACT, Widget, check_array, check_labels, module, visible
+from helpers.widgets.base import Widget, check_labels, check_small, module, visible
 from helpers.widgets.traits import Labels, Number, Switch, Whole
-
-SIDE = 128  # rows or features
 
 
 class NormLab(Widget):
@@ -35,26 +33,21 @@ class NormLab(Widget):
     norm = Switch(True).tag(sync=True)
     selected = Whole().tag(sync=True)
 
-    def __init__(
-        self,
-        x: Any,
-        sublayer: Any = None,
-        *,
-        tokens: Sequence[str] | None = None,
-        gamma: float = 1.0,
-        beta: float = 0.0,
-        eps: float = 1e-5,
-    ):
-        self._x = _check_stream("x", x)
-        sublayer = _applied(sublayer, x) if callable(sublayer) else sublayer
-        self._sublayer = None if sublayer is None else _check_stream("sublayer", sublayer)
-        if sublayer is not None and self._sublayer.shape != self._x.shape:
+    def __init__(self, x: Any, sublayer: Any = None, *, tokens: Sequence[str] | None = None,
+                 gamma: float = 1.0, beta: float = 0.0, eps: float = 1e-5):  # fmt: skip
+        given = {"x": x, "sublayer": _applied(sublayer, x) if callable(sublayer) else sublayer}
+        arrays = {
+            name: check_small(name, value, "(T, d)", "rows and features")
+            for name, value in given.items()
+            if name == "x" or value is not None
+        }
+        self._x, self._sublayer = arrays["x"], arrays.get("sublayer")
+        if self._sublayer is not None and self._sublayer.shape != self._x.shape:
             raise ValueError(
                 f"sublayer has shape {self._sublayer.shape}, "
                 f"but must have that of x {self._x.shape}"
             )
         tokens = check_labels("tokens", tokens, len(self._x), f"x {self._x.shape}")
-        arrays = {"x": self._x} | ({} if sublayer is None else {"sublayer": self._sublayer})
         super().__init__("", arrays, tokens=tokens, gamma=gamma, beta=beta, eps=eps)
         self._describe()
 
@@ -100,16 +93,6 @@ class NormLab(Widget):
         columns = [str(j + 1) for j in range(self._x.shape[1])]
         names = {"row_name": "token", "column_name": "feature"}
         return heatmaps(panels, rows, columns, shared_scale=False, alt=self.words, **names)
-
-
-def _check_stream(name: str, value: Any) -> np.ndarray:
-    array = check_array(name, value)
-    if array.ndim != 2 or array.size > EXACT or max(array.shape) > SIDE:
-        raise ValueError(
-            f"{name} has shape {array.shape}, but must be (T, d) with at most {EXACT:,} numbers "
-            f"and at most {SIDE} rows and features"
-        )
-    return array
 
 
 def _applied(sublayer: Callable[[Any], Any], x: Any) -> Any:

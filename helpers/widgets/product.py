@@ -32,18 +32,10 @@ class MatrixProduct(Widget):
     names = Labels().tag(sync=True)
     selected = Pair().tag(sync=True)
 
-    def __init__(
-        self,
-        A: Any,
-        B: Any,
-        *,
-        rows: Sequence[str] | None = None,
-        columns: Sequence[str] | None = None,
-        inner: Sequence[str] | None = None,
-        names: Sequence[str] = ("A", "B"),
-        transposed: bool = False,
-        selected: tuple[int, int] = (0, 0),
-    ):
+    def __init__(self, A: Any, B: Any, *, rows: Sequence[str] | None = None,
+                 columns: Sequence[str] | None = None, inner: Sequence[str] | None = None,
+                 names: Sequence[str] = ("A", "B"), transposed: bool = False,
+                 selected: tuple[int, int] = (0, 0)):  # fmt: skip
         transposed = as_switch("transposed", transposed)
         names = _names(names, transposed)
         self._A, self._B = _fitting(A, B, transposed)

@@ -43,14 +43,8 @@ class SoftmaxLab(Widget):
     d_k = Whole(1, min=1).tag(sync=True)
     start = traitlets.Dict().tag(sync=True)
 
-    def __init__(
-        self,
-        logits: Any,
-        labels: Sequence[str] | None = None,
-        *,
-        temperature: float = 1.0,
-        d_k: int = 1,
-    ):
+    def __init__(self, logits: Any, labels: Sequence[str] | None = None, *,
+                 temperature: float = 1.0, d_k: int = 1):  # fmt: skip
         start = self.check(logits=logits, temperature=temperature, d_k=d_k)
         count = len(start["logits"])
         labels = check_labels("labels", labels, count, f"logits {(count,)}")

@@ -54,6 +54,27 @@ def lab(browser, server):
     return Lab(browser, server)
 
 
+@pytest.fixture(scope="module")
+def notebook(lab, request):
+    """The module's CELLS, run in JupyterLab; they stay there until another notebook is opened."""
+    return lab.run(*request.module.CELLS)
+
+
+@pytest.fixture(scope="module")
+def saved(notebook):
+    """The notebook as JupyterLab saved it before anything was touched."""
+    return notebook.save()
+
+
+@pytest.fixture(params=["live", "saved and not run again", "offline"])
+def anywhere(request, lab, notebook, saved, page_of):
+    """The widgets of a module's cells wherever they live; a module's last tests take this."""
+    if request.param == "offline":
+        return page_of(saved).locator(".step").all()
+    opened = notebook if request.param == "live" else lab.open(saved)
+    return opened.page.locator(".jp-Notebook .step").all()
+
+
 @pytest.fixture(autouse=True)
 def no_uncaught_error(request):
     """No test leaves an uncaught error in JupyterLab's page."""

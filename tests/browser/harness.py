@@ -268,6 +268,18 @@ def notebook_of(*sources: str):
 # ---------------------------------------------------------------- pages without JupyterLab
 
 
+DRAWN = """() => [...document.querySelectorAll("[data-model]")]
+  .every((e) => e.querySelector(".step"))"""
+
+
+def watch(context, faults: list[str]) -> None:
+    """Note what pages ask the network for, and what errors they report."""
+    own = ("file:", "blob:", "data:")
+    context.on("request", lambda r: r.url.startswith(own) or faults.append(f"asked for {r.url}"))
+    context.on("console", lambda m: faults.append(m.text) if m.type == "error" else None)
+    context.on("weberror", lambda error: faults.append(str(error.error)))
+
+
 class Offline:
     """Pages of saved notebooks from file://, the network cut; `faults` must stay empty."""
 
@@ -276,17 +288,7 @@ class Offline:
         self.faults: list[str] = []
         options |= {"viewport": {"width": 1000, "height": 1000}, "offline": True}
         self.context = browser.new_context(**options)
-        self.context.on("request", self.see_request)
-        self.context.on("console", self.see_console)
-        self.context.on("weberror", lambda error: self.faults.append(str(error.error)))
-
-    def see_request(self, request) -> None:
-        if not request.url.startswith(("file:", "blob:", "data:")):
-            self.faults.append(f"asked the network for {request.url}")
-
-    def see_console(self, message) -> None:
-        if message.type == "error":
-            self.faults.append(f"console: {message.text}")
+        watch(self.context, self.faults)
 
     def __call__(self, *shown):
         """Open the page of a notebook (nbformat), or of one that shows these widgets."""
@@ -298,9 +300,7 @@ class Offline:
         html.write_text(self.notebook_page(path), encoding="utf-8")
         page = self.context.new_page()
         page.goto(html.as_uri())
-        page.wait_for_function(
-            "[...document.querySelectorAll('[data-model]')].every((e) => e.querySelector('.step'))"
-        )
+        page.wait_for_function(DRAWN)
         frames(page)
         return page
 

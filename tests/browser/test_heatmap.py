@@ -1,84 +1,188 @@
-"""AttentionHeatmap by mouse and keys: in JupyterLab, saved and not run again, and offline."""
+"""AttentionHeatmap by mouse and keys: point, press, drag, compare with NumPy; wherever it lives."""
 
+import re
+
+import matplotlib
 import numpy as np
 import pytest
+from PIL import Image
 
 from browser.harness import drag, frames, numbers, pixels, press, slide_by_keys, slider
-from helpers.attention import softmax
+from helpers.attention import causal_mask, masked_softmax, softmax
 
-SCORES = np.random.default_rng(3).normal(size=(3, 6, 6)) * 2
-CELL = """
+SETUP = """
 import numpy as np
+from helpers.attention import softmax
 from helpers.widgets import AttentionHeatmap
-scores = np.random.default_rng(3).normal(size=(3, 6, 6)) * 2
-tokens = "your journey starts with one step".split()
-heatmap = AttentionHeatmap(scores=scores, tokens=tokens, d_k=4, softmax=True)
-heatmap
+tokens = "Your journey starts with one step".split()
+scores = 2 * np.random.default_rng(11).normal(size=(2, 3, 6, 6))
+many = 3 * np.random.default_rng(12).normal(size=(12, 64, 64))
+large = softmax(np.random.default_rng(13).normal(size=(2, 512, 512)))
+large[0, 300, 400] = 0.9
 """
+SCORES = 2 * np.random.default_rng(11).normal(size=(2, 3, 6, 6))
+MANY = 3 * np.random.default_rng(12).normal(size=(12, 64, 64))
+WEIGHTS, RAW, ACROSS, MANY_CELL, LARGE = range(1, 6)
+CELLS = [
+    SETUP,
+    "weights = AttentionHeatmap(softmax(scores), tokens)\nweights",
+    "raw = AttentionHeatmap(scores=scores[0], tokens=tokens, d_k=3)\nraw",
+    "AttentionHeatmap(softmax(scores[0, 0, :2, :5]), tokens[:2], key_tokens=tokens[:5])",
+    "AttentionHeatmap(scores=many, tokens=[f't{i}' for i in range(64)])",
+    "AttentionHeatmap(large, [f'token {i}' for i in range(512)])",
+]
 
 
-@pytest.fixture(scope="module")
-def notebook(lab):
-    return lab.run(CELL)
+def canvas(root):
+    return root.locator(".grid canvas")
 
 
-@pytest.fixture(scope="module")
-def saved(notebook):
-    """The notebook as JupyterLab saved it before anything was touched."""
-    return notebook.save()
+def menu(root, name):
+    return root.get_by_role("combobox", name=name)
 
 
-def grid(root):
-    return root.locator("canvas[tabindex='0']")
+def read_all(root, rows, columns):
+    """The numbers of all cells, read with the arrow keys: (rows, columns)."""
+    press(canvas(root), "Escape", "ArrowDown")  # enters at the first cell
+    found = np.empty((rows, columns))
+    for i in range(rows):
+        for j in range(columns):
+            found[i, j] = numbers(root.locator(".read"))[0]
+            press(canvas(root), "ArrowRight")
+        press(canvas(root), "Home", *["ArrowDown"] * (i < rows - 1))
+    return found
 
 
-def read(root, query: int, key: int) -> float:
-    """The number of a cell, read out by the keyboard."""
-    press(grid(root), "Escape", "Home", *["ArrowDown"] * query, *["ArrowRight"] * key)
-    return numbers(root.locator(".read"))[0]
+def test_the_mouse_reads_the_cell_it_points_at(notebook, saved):
+    root, seen = notebook.widget(ACROSS), set()
+    expected = softmax(SCORES[0, 0, :2, :5])
+    box = canvas(root).bounding_box()
+    for x in np.arange(4, box["width"], 15):
+        canvas(root).hover(position={"x": float(x), "y": box["height"] - 10})
+        frames(notebook.page)
+        text = root.locator(".read").inner_text()
+        if match := re.match(r"“journey” → “(.+)”: weight (\d\.\d{4})$", text):
+            j = "Your journey starts with one".split().index(match[1])
+            assert abs(numbers(root.locator(".read"))[0] - expected[1, j]) < 1e-5
+            seen.add(j)
+    assert seen == set(range(5))
 
 
-def hover(root) -> float:
-    """The number of the last cell, read out by the mouse."""
-    box = grid(root).bounding_box()
-    root.page.mouse.move(box["x"] + box["width"] - 8, box["y"] + box["height"] - 8)
-    frames(root.page)
-    return numbers(root.locator(".read"))[0]
+def test_python_and_the_controls_share_their_values(notebook):
+    root = notebook.widget(RAW)
+    root.get_by_label("softmax").check()
+    position = drag(slider(root, "temperature"), 0.9)
+    assert np.isclose(notebook.value("raw.temperature"), 10**position, rtol=1e-5)
+    notebook.value("raw.set_trait('temperature', 2.0) or raw.set_trait('softmax', False)")
+    shown = "e => e.querySelector('.slider data').value === '2'"
+    notebook.page.wait_for_function(shown, arg=root.element_handle())
+    assert not root.get_by_label("softmax").is_checked()
+    notebook.value("raw.set_trait('temperature', 1.0)")
+    frames(notebook.page, 5)
 
 
-def shows_what_numpy_computes(root):
+def test_selecting_pins_a_row_and_tells_python(notebook):
+    root = notebook.widget(WEIGHTS)
+    press(canvas(root), "Escape", "ArrowDown", "ArrowDown", "ArrowRight", "Enter")
+    selected, expected = notebook.value("weights.selected"), softmax(SCORES)[0, 0]
+    assert abs(selected.pop("weight") - expected[1, 1]) < 1e-5
+    assert selected == {"layer": 0, "head": 0, "query": 1, "key": 1}
+    assert root.locator(".pins").is_visible()
+    press(canvas(root), "Escape")
+    assert "journey” is pinned" in root.locator(".read").inner_text()
+    top = np.sort(expected[1])[::-1][:5]
+    assert np.allclose(numbers(root.locator(".read")), top, atol=1e-5)
+    press(canvas(root), "ArrowDown", "ArrowDown", "Enter")  # the same row again: no longer pinned
+    assert not root.locator(".pins").is_visible()
+
+
+def test_colours_are_those_of_cividis(notebook):
+    root = notebook.widget(ACROSS)
+    press(canvas(root), "Escape")
+    notebook.page.mouse.move(0, 0)
+    frames(notebook.page)
+    expected = softmax(SCORES[0, 0, :2, :5])
+    image = pixels(canvas(root)).astype(int)
+    for i, j in np.ndindex(2, 5):
+        colour = matplotlib.colormaps["cividis"](expected[i, j] / expected.max(), bytes=True)[:3]
+        near = np.abs(image[..., :3] - np.array(colour, int)).max(axis=-1) <= 9
+        assert near.sum() > 0.4 * 24 * 40, (i, j)
+
+
+def test_exact_numbers_follow_the_packed_ones(notebook):
+    """49,152 scores travel in steps first; the kernel then sends all their digits."""
+    root = notebook.widget(MANY_CELL)
+    menu(root, "head").select_option("7")
+    press(canvas(root), "Escape", "End", "PageDown", "Home", *["ArrowRight"] * 3)
+    assert root.locator(".read").inner_text().startswith("“t63” → “t3”: score")
+    assert abs(numbers(root.locator(".read"))[0] - MANY[7, 63, 3]) < 1e-5
+
+
+def test_small_multiples_choose_the_head(notebook):
+    root = notebook.widget(WEIGHTS)
+    menu(root, "view").select_option(label="all layers")
+    frames(notebook.page)
+    small = root.locator(".small button")
+    root.get_by_role("button", name="layer 1, head 1").click()
+    frames(notebook.page)
+    assert notebook.value("[weights.layer, weights.head]") == [1, 1]
+    pressed = small.evaluate_all("all => all.map(b => b.ariaPressed)")
+    assert pressed == ["false"] * 4 + ["true", "false"]
+    assert np.allclose(read_all(root, 6, 6), softmax(SCORES)[1, 1], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("width", [1000, 480])
+def test_aggregated_cells_keep_the_largest_and_read_exactly(notebook, width):
+    """512 cells on fewer pixels: one large weight still shows, and its number is its own."""
+    notebook.page.set_viewport_size({"width": width, "height": 1000})
+    root, read = notebook.widget(LARGE), notebook.widget(LARGE).locator(".read")
+    canvas(root).scroll_into_view_if_needed()
+    frames(notebook.page, 4)
+    image = pixels(canvas(root)).astype(int)
+    bright = np.argwhere((image[..., 0] > 240) & (image[..., 1] > 220) & (image[..., 2] < 90))
+    assert 0 < len(bright) <= 9
+    y, x = bright.mean(axis=0) + 0.5
+    canvas(root).hover(position={"x": x, "y": y})
+    frames(notebook.page)
+    i, j = (int(n) for n in re.findall(r"token (\d+)", read.inner_text()))
+    assert abs(i - 300) <= 1 and abs(j - 400) <= 2  # half a pixel each in the narrow window
+    press(canvas(root), *["ArrowDown" if i < 300 else "ArrowUp"] * abs(i - 300))
+    press(canvas(root), *["ArrowRight" if j < 400 else "ArrowLeft"] * abs(j - 400))
+    text, weight = read.inner_text(), numbers(read)[0]
+    notebook.page.set_viewport_size({"width": 1000, "height": 1000})
+    assert text.startswith("“token 300” → “token 400”: weight 0.9") and abs(weight - 0.9) < 1e-5
+
+
+@pytest.mark.parametrize("kind", ["PNG", "SVG"])
+def test_export(notebook, kind, tmp_path):
+    root = notebook.widget(ACROSS)
+    with notebook.page.expect_download() as download:
+        root.get_by_role("button", name=kind).click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    if kind == "PNG":
+        assert Image.open(path).size == tuple(pixels(canvas(root)).shape[1::-1])
+    else:
+        labels = ["Your", "journey", "Your", "journey", "starts", "with", "one"]
+        assert re.findall(r">(\w+)</text>", path.read_text("utf-8")) == labels
+
+
+def test_keys_are_not_taken_by_jupyterlab(notebook):
+    """In command mode X cuts a cell, J and the arrows move on: not from within a widget."""
+    root = notebook.widget(ACROSS)
+    press(canvas(root), "ArrowDown", "ArrowDown", "x", "j", "Enter")
+    assert notebook.page.evaluate("window.panel.content.model.cells.length") == 6
+    assert canvas(root).evaluate("c => document.activeElement === c")
+
+
+def test_scores_become_weights(anywhere):
     """Every control in turn, by keys and by mouse."""
-    assert read(root, 1, 2) == pytest.approx(softmax(SCORES[0])[1, 2], abs=1e-5)
-    before = pixels(grid(root))
-    press(root.get_by_label("head", exact=True), "ArrowDown", "ArrowDown")
-    assert read(root, 5, 3) == pytest.approx(softmax(SCORES[2])[5, 3], abs=1e-5)
-    assert (pixels(grid(root)) != before).any()
-    slide_by_keys(slider(root, "temperature"), 0.05)
-    x = SCORES[2] / 10**0.05
-    assert read(root, 4, 0) == pytest.approx(softmax(x)[4, 0], abs=1e-5)
-    x = SCORES[2] / 10 ** drag(slider(root, "temperature"), 0.75)
-    assert hover(root) == pytest.approx(softmax(x)[5, 5], abs=1e-5)
+    root, x = anywhere[RAW - 1], SCORES[0, 1]
+    menu(root, "head").select_option("1")
+    assert np.allclose(read_all(root, 6, 6), x, atol=1e-5, rtol=0)
+    root.get_by_label("÷ √d_k").check()
     root.get_by_label("causal mask").check()
-    masked = np.where(np.tri(6, dtype=bool), x, -np.inf)
-    assert read(root, 4, 0) == pytest.approx(softmax(masked)[4, 0], abs=1e-5)
-    assert read(root, 0, 5) == 0
-
-
-def test_live(notebook, saved):
-    shows_what_numpy_computes(notebook.widget(0))
-
-
-def test_python_hears_what_the_reader_does(notebook):
-    press(grid(notebook.widget(0)), "Escape", "Home", "ArrowDown", "Enter")
-    selected, shown = notebook.value("[heatmap.selected, heatmap.matrix.tolist()]")
-    assert selected.pop("weight") == pytest.approx(shown[1][0], abs=1e-5)
-    assert selected == {"layer": 0, "head": 2, "query": 1, "key": 0}
-    assert shown[0][5] == 0
-
-
-def test_saved_and_not_run_again(lab, saved):
-    shows_what_numpy_computes(lab.open(saved).widget(0))
-
-
-def test_offline(page_of, saved):
-    shows_what_numpy_computes(page_of(saved).locator(".step"))
+    root.get_by_label("softmax").check()
+    temperature = 10 ** slide_by_keys(slider(root, "temperature"), -0.3)
+    expected = masked_softmax(x / 3**0.5 / float(f"{temperature:.6g}"), causal_mask(6))
+    assert np.allclose(read_all(root, 6, 6), expected, atol=1e-5, rtol=0)

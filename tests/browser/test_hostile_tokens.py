@@ -86,11 +86,6 @@ def test_in_jupyterlab(lab, notebook, saved):
     harmless(lab.page, [notebook.widget(1 + i) for i in range(len(WIDGETS))])
 
 
-def test_saved_and_opened_again(lab, saved):
-    opened = lab.open(saved)
-    harmless(lab.page, [opened.widget(1 + i) for i in range(len(WIDGETS))])
-
-
 def test_in_the_page(browser, tmp_path, ci, saved):
     """Without the page's policy, which alone would stop scripts."""
     pages = Offline(browser, tmp_path, ci("site").notebook_page, bypass_csp=True)

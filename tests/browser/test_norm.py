@@ -1,31 +1,19 @@
 """NormLab by mouse and keys: in JupyterLab, saved and not run again, and offline."""
 
 import numpy as np
-import pytest
 
 from browser.harness import drag, frames, numbers, press, slide_by_keys, slider
 from helpers.blocks import layer_norm
 from helpers.widgets import NormLab
 
 X, F = np.random.default_rng(10).normal(2, 3, size=(2, 6, 5))
-CELL = """
-import numpy as np
+CELLS = [
+    """import numpy as np
 from helpers.widgets import NormLab
 x, f = np.random.default_rng(10).normal(2, 3, size=(2, 6, 5))
 lab = NormLab(x, f, tokens="when you play game of thrones".split())
-lab
-"""
-
-
-@pytest.fixture(scope="module")
-def notebook(lab):
-    return lab.run(CELL)
-
-
-@pytest.fixture(scope="module")
-def saved(notebook):
-    """The notebook as JupyterLab saved it before anything was touched."""
-    return notebook.save()
+lab"""
+]
 
 
 def grid(root):
@@ -56,11 +44,32 @@ def read(root, i: int, j: int) -> np.ndarray:
     return numbers(root.locator(".read"))
 
 
-def shows_what_numpy_computes(root):
+def test_without_a_sublayer(page_of):
+    root = page_of(NormLab(X, gamma=0.1234, eps=1)).locator(".step")
+    assert root.get_by_role("checkbox").count() == 1
+    steps, each = root.locator("table").all()
+    assert numbers(steps).size == 25
+    out = layer_norm(X, 0.1234, 0.0, 1)
+    np.testing.assert_allclose(numbers(each).reshape(6, 4)[:, 3], out.std(axis=1), atol=1e-5)
+
+
+def test_python_and_the_browser_share_the_controls(notebook, saved):
+    root = notebook.widget(0)
+    root.get_by_label("add x").uncheck()
+    box = grid(root).bounding_box()  # a click follows a row
+    root.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 8)
+    frames(root.page)
+    assert "“thrones”, step by step" in root.inner_text()
+    assert notebook.value("[lab.add, lab.selected]") == [False, 5]
+    notebook.value("[lab.set_trait('add', True), lab.set_trait('selected', 0)]")
+    frames(root.page, 5)
+
+
+def test_it_shows_what_numpy_computes(anywhere):
     """Every control in turn, by keys and by mouse."""
+    (root,) = anywhere
     check(root, 0)
     gamma = slide_by_keys(slider(root, "γ"), 1.5)
-    check(root, 0, gamma)
     beta = drag(slider(root, "β"), 0.2)
     check(root, 0, gamma, beta)
     out = layer_norm(X + F, gamma, beta)
@@ -75,49 +84,3 @@ def shows_what_numpy_computes(root):
     frames(root.page)
     check(root, 3, gamma, beta, add=False, norm=False)
     np.testing.assert_allclose(read(root, 5, 4), [X[5, 4], *[F[5, 4]] * 3], atol=1e-5)
-    root.get_by_label("add x").check()
-    frames(root.page)
-    check(root, 3, norm=False)
-
-
-def test_live(notebook, saved):
-    shows_what_numpy_computes(notebook.widget(0))
-
-
-def test_python_and_the_browser_share_the_controls(notebook):
-    root = notebook.widget(0)
-    names = ["gamma", "beta", "add", "norm", "selected"]
-    gamma, beta, *rest = notebook.value(f"[getattr(lab, name) for name in {names}]")
-    assert rest == [True, False, 3]
-    notebook.value("[lab.set_trait('norm', True), lab.set_trait('selected', 1)]")
-    frames(root.page, 5)
-    check(root, 1, gamma, beta)
-    np.testing.assert_allclose(
-        notebook.value("lab.out.tolist()"), layer_norm(X + F, gamma, beta), atol=1e-12
-    )
-
-
-def test_a_click_follows_a_row(notebook):
-    root = notebook.widget(0)
-    box = grid(root).bounding_box()
-    root.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 8)
-    frames(root.page)
-    assert "“thrones”, step by step" in root.inner_text()
-    assert notebook.value("lab.selected") == 5
-
-
-def test_without_a_sublayer(page_of):
-    root = page_of(NormLab(X, gamma=0.1234, eps=1)).locator(".step")
-    assert root.get_by_role("checkbox").count() == 1
-    steps, each = root.locator("table").all()
-    assert numbers(steps).size == 25
-    out = layer_norm(X, 0.1234, 0.0, 1)
-    np.testing.assert_allclose(numbers(each).reshape(6, 4)[:, 3], out.std(axis=1), atol=1e-5)
-
-
-def test_saved_and_not_run_again(lab, saved):
-    shows_what_numpy_computes(lab.open(saved).widget(0))
-
-
-def test_offline(page_of, saved):
-    shows_what_numpy_computes(page_of(saved).locator(".step"))

@@ -6,16 +6,16 @@ import pytest
 from browser.harness import frames, numbers, pixels, press
 from helpers.widgets.product import MatrixProduct
 
-CELL = """
-import numpy as np
+CELLS = [
+    """import numpy as np
 from helpers.widgets.product import MatrixProduct
 rng = np.random.default_rng(7)
 tokens = "your journey starts with one step".split()
 Q, K = rng.normal(size=(6, 3)), rng.normal(size=(6, 3))
 names = ("Q", "K", "scores")
 product = MatrixProduct(Q, K, transposed=True, rows=tokens, columns=tokens, names=names)
-product
-"""
+product"""
+]
 # What a browser reports when a finger taps: there is no pointer left afterwards.
 TAP = """(canvas, [x, y]) => {
   const box = canvas.getBoundingClientRect();
@@ -28,19 +28,15 @@ RNG = np.random.default_rng(7)
 Q, K = RNG.normal(size=(6, 3)), RNG.normal(size=(6, 3))
 
 
-@pytest.fixture(scope="module")
-def shown(lab):
-    return lab.run(CELL)
-
-
 @pytest.fixture
-def notebook(shown):
+def widget(notebook, saved):
     """The widget as it stood at first: the first cell, all its products."""
-    shown.value("product.set_trait('selected', (5, 5)) or product.set_trait('selected', (0, 0))")
-    shown.page.mouse.move(0, 0)
-    shown.page.locator(".step canvas").nth(2).blur()
-    frames(shown.page)
-    return shown
+    for cell in ("(5, 5)", "(0, 0)"):
+        notebook.value(f"product.set_trait('selected', {cell})")
+    notebook.page.mouse.move(0, 0)
+    notebook.page.locator(".step canvas").nth(2).blur()
+    frames(notebook.page)
+    return notebook.widget(0)
 
 
 def grids(root):
@@ -70,97 +66,44 @@ def selected(notebook) -> tuple:
     return tuple(notebook.value("product.selected"))
 
 
-def test_the_first_cell_adds_up_in_figures(notebook):
-    root = notebook.widget(0)
-    adds_up(root, 0, 0)
-    text = read(root).inner_text().split("\n")
+def test_the_mouse_reads_and_keeps_a_cell(notebook, widget):
+    a, b, result = grids(widget)
+    text = read(widget).inner_text().split("\n")
     assert text[0] == "scores, row “your”, column “your”"
-    figures = [f"{x:.4f}" if x >= 0 else f"({x:.4f})" for x in [*Q[0], *K[0]]]
-    written = " + ".join(f"{figures[k]} × {figures[3 + k]}" for k in range(3))
-    assert text[1] == f"{written} = {Q[0] @ K[0]:.4f}"
-
-
-def test_arrow_keys_move_over_the_result(notebook):
-    root = notebook.widget(0)
-    result = grids(root)[2]
-    before = [pixels(canvas) for canvas in grids(root)]
-    press(result, "ArrowRight", "ArrowRight", "ArrowDown")
-    adds_up(root, 1, 2)
-    for old, canvas in zip(before, grids(root), strict=True):
-        assert (pixels(canvas) != old).any()
-    assert selected(notebook) == (0, 0)
-    press(result, "Enter")
-    assert selected(notebook) == (1, 2)
-    press(result, "End", "PageDown", "ArrowRight")
-    adds_up(root, 5, 5)
-    press(result, "Escape")
-    adds_up(root, 1, 2)
-
-
-def test_a_kept_cell_steps_by_enter(notebook):
-    root = notebook.widget(0)
-    result = grids(root)[2]
-    press(result, "ArrowDown", "Enter")
-    adds_up(root, 1, 0)
-    for terms in (1, 2, 3, 1):
-        press(result, "Enter")
-        adds_up(root, 1, 0, terms)
-        assert f"product {terms} of 3" in read(root).inner_text()
-
-
-def test_buttons_walk_forth_and_back_over_all_cells(notebook):
-    root = notebook.widget(0)
-    forth = root.get_by_role("button", name="next product")
-    back = root.get_by_role("button", name="back")
-    for t in range(8):
-        press(forth, "Enter")
-        adds_up(root, 0, t // 3, t % 3 + 1)
-    assert selected(notebook) == (0, 2)
-    for t in reversed(range(7)):
-        back.click()
-        frames(root.page)
-        adds_up(root, 0, t // 3, t % 3 + 1)
-    back.click()
-    frames(root.page)
-    adds_up(root, 5, 5)  # before the first comes the last
-    forth.click()
-    frames(root.page)
-    adds_up(root, 0, 0, 1)
-
-
-def test_the_mouse_reads_and_keeps_a_cell(notebook):
-    root = notebook.widget(0)
-    a, b, result = grids(root)
+    for canvas, x, cell in (
+        (result, 0.97, (5, 5, 3)),
+        (a, 0.95, (5, 0, 3)),  # the last row, third column: the running sum up to there
+        (a, 0.5, (5, 0, 2)),
+        (b, 0.97, (0, 5, 3)),
+    ):
+        hover(canvas, x, 0.95)
+        adds_up(widget, *cell)
+    widget.page.mouse.move(0, 0)
+    frames(widget.page)
+    adds_up(widget, 0, 0)
     hover(result, 0.97, 0.95)
-    adds_up(root, 5, 5)
-    hover(a, 0.95, 0.97)  # the last row, third column: the running sum up to there
-    adds_up(root, 5, 0)
-    hover(a, 0.5, 0.97)
-    adds_up(root, 5, 0, 2)
-    hover(b, 0.97, 0.95)
-    adds_up(root, 0, 5)
-    root.page.mouse.move(0, 0)
-    frames(root.page)
-    adds_up(root, 0, 0)
-    assert selected(notebook) == (0, 0)
-    hover(result, 0.97, 0.95)
-    root.page.mouse.down()
-    root.page.mouse.up()
-    root.page.mouse.move(0, 0)
-    frames(root.page)
-    adds_up(root, 5, 5)
+    widget.page.mouse.down()
+    widget.page.mouse.up()
+    widget.page.mouse.move(0, 0)
+    frames(widget.page)
+    adds_up(widget, 5, 5)
     assert selected(notebook) == (5, 5)
 
 
-def test_keys_in_a_factor_step_through_the_products(notebook):
-    root = notebook.widget(0)
-    press(grids(root)[0], "ArrowRight", "ArrowRight")
-    adds_up(root, 0, 0, 2)
-    press(grids(root)[0], "ArrowDown")
-    adds_up(root, 1, 0, 2)
-    press(grids(root)[0], "Enter")
-    assert selected(notebook) == (1, 0)
-    adds_up(root, 1, 0, 2)
+def test_buttons_walk_forth_and_back_over_all_cells(notebook, widget):
+    forth = widget.get_by_role("button", name="next product")
+    back = widget.get_by_role("button", name="back")
+    for t in range(8):
+        press(forth, "Enter")
+        adds_up(widget, 0, t // 3, t % 3 + 1)
+    assert selected(notebook) == (0, 2)
+    for t in reversed(range(7)):
+        press(back, "Enter")
+        adds_up(widget, 0, t // 3, t % 3 + 1)
+    press(back, "Enter")
+    adds_up(widget, 5, 5)  # before the first comes the last
+    press(forth, "Enter")
+    adds_up(widget, 0, 0, 1)
 
 
 def test_a_finger_keeps_a_cell(page_of):
@@ -174,33 +117,18 @@ def test_a_finger_keeps_a_cell(page_of):
     adds_up(page.locator(".step"), 5, 5, 1)
 
 
-def test_python_selects(notebook):
-    notebook.value("product.set_trait('selected', (4, 1))")
-    frames(notebook.page)
-    adds_up(notebook.widget(0), 4, 1)
-
-
-def test_play_goes_on_until_paused(notebook):
-    root = notebook.widget(0)
-    root.get_by_role("button", name="play").click()
-    root.page.wait_for_function(
+def test_play_goes_on_until_paused(widget):
+    widget.get_by_role("button", name="play").click()
+    widget.page.wait_for_function(
         "r => r.querySelector('.read').textContent.includes('product 2 of 3')",
-        arg=root.element_handle(),
+        arg=widget.element_handle(),
     )
-    assert read(root).get_attribute("aria-live") == "off"
-    root.get_by_role("button", name="pause").click()
-    stopped = numbers(read(root))
-    root.page.wait_for_timeout(700)
-    assert numbers(read(root)).tolist() == stopped.tolist()
-    assert read(root).get_attribute("aria-live") == "polite"
-
-
-def test_no_play_where_motion_is_unwelcome(notebook):
-    root = notebook.widget(0)
-    root.page.emulate_media(reduced_motion="reduce")
-    assert not root.get_by_role("button", name="play").is_visible()
-    root.page.emulate_media(reduced_motion="no-preference")
-    assert root.get_by_role("button", name="play").is_visible()
+    assert read(widget).get_attribute("aria-live") == "off"
+    widget.get_by_role("button", name="pause").click()
+    stopped = numbers(read(widget)).tolist()
+    widget.page.wait_for_timeout(700)
+    assert numbers(read(widget)).tolist() == stopped
+    assert read(widget).get_attribute("aria-live") == "polite"
 
 
 @pytest.mark.parametrize("width, in_line", [(1000, True), (480, False)])
@@ -227,17 +155,20 @@ def test_rows_and_columns_stand_in_line_where_there_is_room(page_of, width, in_l
     ],
 )
 def test_whole_numbers_single_and_many_cells(page_of, A, B, written):
-    root = page_of(MatrixProduct(A, B)).locator(".step")
-    assert read(root).inner_text().split("\n")[1].endswith(written)
-    forth = root.get_by_role("button", name="next product")
-    count = np.shape(A)[1]
-    press(forth, *["Enter"] * count)
+    root, count = page_of(MatrixProduct(A, B)).locator(".step"), np.shape(A)[1]
+    press(root.get_by_role("button", name="next product"), *["Enter"] * count)
     assert read(root).inner_text().split("\n")[1].endswith(written)
     assert f"product {count} of {count}" in read(root).inner_text()
 
 
-def test_saved_without_a_kernel_it_still_adds_up(page_of, shown):
-    root = page_of(shown.save()).locator(".step")
-    press(grids(root)[2], "Escape", "Home", "PageUp", "ArrowDown", "ArrowRight")
-    numbers_shown = numbers(read(root))
-    assert numbers_shown[-1] == pytest.approx(Q[1] @ K[1], abs=1e-5)
+def test_arrow_keys_move_over_the_result(anywhere):
+    (root,) = anywhere
+    result = grids(root)[2]
+    before = [pixels(canvas) for canvas in grids(root)]
+    press(result, "Escape", "Home", "PageUp", "ArrowRight", "ArrowRight", "ArrowDown")
+    adds_up(root, 1, 2)
+    assert all((pixels(c) != old).any() for old, c in zip(before, grids(root), strict=True))
+    press(result, "Enter", "End", "PageDown", "ArrowRight")
+    adds_up(root, 5, 5)
+    press(result, "Escape")
+    adds_up(root, 1, 2)  # the cell that was kept

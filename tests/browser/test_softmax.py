@@ -7,23 +7,12 @@ from browser.harness import drag, frames, numbers, press, slide_by_keys, slider
 from helpers.attention import softmax
 from helpers.widgets.softmax import SoftmaxLab
 
-CELL = """
-from helpers.widgets.softmax import SoftmaxLab
+CELLS = [
+    """from helpers.widgets.softmax import SoftmaxLab
 lab = SoftmaxLab([0.9544, 1.495, -0.7071, 2.0], ["your", "journey", "starts", "here"], d_k=4)
-lab
-"""
+lab"""
+]
 LOGITS = [0.9544, 1.495, -0.7071, 2.0]
-
-
-@pytest.fixture(scope="module")
-def shown(lab):
-    return lab.run(CELL)
-
-
-@pytest.fixture
-def notebook(shown):
-    reset(shown.widget(0))
-    return shown
 
 
 def reset(root):
@@ -57,94 +46,36 @@ def shows(root, logits, temperature=1.0, d_k=4):
 def agrees(notebook, logits, temperature=1.0, d_k=4):
     """So does Python."""
     shows(notebook.widget(0), logits, temperature, d_k)
-    assert notebook.value("lab.logits") == pytest.approx(logits)
-    assert notebook.value("lab.temperature") == pytest.approx(temperature)
-    assert notebook.value("lab.d_k") == d_k
-    p = softmax(np.array(logits) / d_k**0.5 / temperature)
-    np.testing.assert_allclose(notebook.value("lab.probabilities.tolist()"), p, atol=1e-6)
+    *numbers_there, p = notebook.value(
+        "[lab.logits, lab.temperature, lab.d_k, lab.probabilities.tolist()]"
+    )
+    assert numbers_there == [pytest.approx(logits), pytest.approx(temperature), d_k]
+    expected = softmax(np.array(logits) / d_k**0.5 / temperature)
+    np.testing.assert_allclose(p, expected, atol=1e-6)
 
 
-def test_at_first(notebook):
+def test_python_and_the_browser_share_what_is_moved_and_typed(notebook, saved):
+    root = notebook.widget(0)
     agrees(notebook, LOGITS)
-    boxes = notebook.widget(0).get_by_role("spinbutton")
-    assert boxes.evaluate_all("all => all.map((b) => Number(b.value))") == LOGITS
-
-
-def test_a_logit_is_dragged(notebook):
-    root = notebook.widget(0)
     value = drag(logit(root, "journey"), 0.9)
-    assert value > 3
+    assert value > 3 and float(typed(root, "journey").input_value()) == value
     agrees(notebook, [LOGITS[0], value, *LOGITS[2:]])
-    assert float(typed(root, "journey").input_value()) == value
-
-
-def test_a_logit_is_moved_by_keys(notebook):
-    root = notebook.widget(0)
-    value = slide_by_keys(logit(root, "here"), -1.5)
-    assert value == pytest.approx(-1.5)
-    agrees(notebook, [*LOGITS[:3], -1.5])
-    text = logit(root, "here").get_attribute("aria-valuetext")
-    p = softmax(np.array([*LOGITS[:3], -1.5]) / 2)[3]
-    assert text == f"-1.50, probability {p:.4f}"
-
-
-def test_a_logit_is_typed(notebook):
-    root = notebook.widget(0)
+    reset(root)
     box = typed(root, "starts")
-    box.fill("12.345678")
-    frames(root.page)
-    agrees(notebook, [*LOGITS[:2], 12.345678, LOGITS[3]])
-    assert box.input_value() == "12.345678"  # not rounded under the reader's fingers
-    for nothing in ("", "1e999"):
-        box.fill(nothing)
+    for written in ("12.345678", "", "1e999"):  # the last two are no numbers: nothing changes
+        box.fill(written)
         frames(root.page)
         agrees(notebook, [*LOGITS[:2], 12.345678, LOGITS[3]])
     box.blur()
     frames(root.page)
-    assert box.input_value() == "12.3457"
-
-
-def test_temperature_and_width_are_moved(notebook):
-    root = notebook.widget(0)
-    temperature = 10 ** slide_by_keys(slider(root, "temperature"), -0.3)
-    agrees(notebook, LOGITS, temperature)
-    press(slider(root, "d_k"), "ArrowRight", "ArrowRight")
-    agrees(notebook, LOGITS, temperature, 16)
-    press(slider(root, "d_k"), "End")
-    agrees(notebook, LOGITS, temperature, 1024)
-    temperature = 10 ** drag(slider(root, "temperature"), 0.85)
-    agrees(notebook, LOGITS, temperature, 1024)
-    reset(root)
-    agrees(notebook, LOGITS)
-    assert numbers(root.locator(".slider")).tolist() == [1, 4]
-
-
-def test_python_sets(notebook):
+    assert box.input_value() == "12.3457"  # rounded, but not under the reader's fingers
     notebook.value("[lab.set_trait('logits', [0, 1, 2, 3]), lab.set_trait('temperature', 0.7)]")
     notebook.value("lab.set_trait('d_k', 5)")
     frames(notebook.page)
     agrees(notebook, [0, 1, 2, 3], 0.7, 5)
-    controls = numbers(notebook.widget(0).locator(".slider"))
+    controls = numbers(root.locator(".slider"))
     assert controls.tolist() == [0.7, 5]  # what was set, though it lies between two steps
-
-
-def test_every_move_of_a_drag_is_shown(notebook):
-    """Sixty input events, one per frame: sixty different pictures."""
-    root = notebook.widget(0)
-    seen = logit(root, "your").evaluate(
-        """async (input) => {
-          const seen = new Set();
-          for (let i = 0; i < 60; i++) {
-            input.value = -3 + i / 10;
-            input.dispatchEvent(new Event("input"));
-            await new Promise(requestAnimationFrame);
-            await new Promise(requestAnimationFrame);
-            seen.add(input.closest("tr").querySelector("data").value);
-          }
-          return seen.size;
-        }"""
-    )
-    assert seen == 60
+    reset(root)
 
 
 @pytest.mark.parametrize(
@@ -155,23 +86,15 @@ def test_every_move_of_a_drag_is_shown(notebook):
         (np.linspace(-1, 1, 12), [f"{'long ' * i}label" for i in range(12)], {"d_k": 3}),
     ],
 )
-@pytest.mark.parametrize("width", [1000, 460])
-def test_one_extreme_and_many(page_of, logits, labels, options, width):
+def test_one_extreme_and_many(page_of, logits, labels, options):
     page = page_of(SoftmaxLab(logits, labels, **options))
-    page.set_viewport_size({"width": width, "height": 900})
+    page.set_viewport_size({"width": 460, "height": 900})
     frames(page, 3)
     root = page.locator(".step")
     shows(root, logits, **({"d_k": 1} | options))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     table, box = root.locator("table").bounding_box(), root.bounding_box()
     assert table["x"] + table["width"] <= box["x"] + box["width"]
-
-
-def test_saved_without_a_kernel_it_still_answers(page_of, shown):
-    root = page_of(shown.save()).locator(".step")
-    reset(root)
-    value = drag(logit(root, "your"), 0.1)
-    shows(root, [value, *LOGITS[1:]])
 
 
 # Of every two things in a line of the table that stand side by side, those less than 8 pixels apart
@@ -189,12 +112,28 @@ TOUCHING = """table => [...table.rows].flatMap((line) => {
 })"""
 
 
-@pytest.mark.parametrize("width", [390, 460, 620, 1400])
-def test_bars_have_room_and_numbers_stand_apart(page_of, width):
+def test_bars_have_room_and_numbers_stand_apart(page_of):
     """On a phone too: a full bar is 100 pixels wide, and no heading or number touches the next."""
     page = page_of(SoftmaxLab([9.0, -1, 0.5], ["your", "journey", "starts"]))
-    page.set_viewport_size({"width": width, "height": 900})
-    frames(page, 3)
-    root = page.locator(".step")
-    assert root.locator(".bar").first.bounding_box()["width"] >= 100
-    assert root.locator("table").evaluate(TOUCHING) == []
+    for width in (390, 460, 620, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        frames(page, 3)
+        root = page.locator(".step")
+        assert root.locator(".bar").first.bounding_box()["width"] >= 100, width
+        assert root.locator("table").evaluate(TOUCHING) == [], width
+
+
+def test_it_shows_what_numpy_computes(anywhere):
+    """Every control in turn, by keys and by mouse."""
+    (root,) = anywhere
+    reset(root)
+    value = slide_by_keys(logit(root, "here"), -1.5)
+    logits = [*LOGITS[:3], value]
+    p = softmax(np.array(logits) / 2)[3]
+    text = logit(root, "here").get_attribute("aria-valuetext")
+    assert text == f"-1.50, probability {p:.4f}"
+    temperature = 10 ** slide_by_keys(slider(root, "temperature"), -0.3)
+    press(slider(root, "d_k"), "ArrowRight", "ArrowRight")
+    shows(root, logits, temperature, 16)
+    reset(root)
+    shows(root, LOGITS)

@@ -1,83 +1,85 @@
 """Answers of learners, right and wrong, written without looking at the checks that judge them.
 
-Each module beside this file registers answers with `wrong` and `right`; `answers` collects them,
-and `load` makes the function anew from its source text, as a learner's cell would.
+One text file an exercise; each answer begins with a line
+
+    === wrong | round | what is wrong | what a check is to find
+    === right | round | what is unusual
+
+What a check is to find is the id of a misconception, or `repair`.
 """
 
 import copy
-import importlib
 import inspect
+import linecache
 import math
-import pkgutil
 import random
+import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from helpers import attention, blocks, decoding, layers, text
+from helpers import attention, blocks, decoding, layers, models, text
+from helpers.exercises import exercises
+
+CELLS = count(1)
 
 
 @dataclass(frozen=True)
 class Answer:
     exercise: str
+    right: bool
+    round: str
     summary: str
-    patterns: tuple[str, ...]  # empty: a right answer
+    expected: str
     source: str
-    place: str  # module:line, which tells two answers apart
-
-    @property
-    def right(self):
-        return not self.patterns
+    line: int  # in its file
 
 
-REGISTRY = []
+@cache
+def answers() -> list[Answer]:
+    """All answers, in the order of the files."""
+    return [a for path in sorted(Path(__file__).parent.glob("*.txt")) for a in read(path)]
 
 
-def register(summary, patterns):
-    def keep(function):
-        lines, start = inspect.getsourcelines(function)
-        first = next(i for i, line in enumerate(lines) if line.startswith("def "))
-        place = f"{function.__module__.rpartition('.')[2]}:{start + first}"
-        source = "".join(lines[first:])
-        REGISTRY.append(Answer(function.__name__, summary, patterns, source, place))
-        return function
-
-    return keep
-
-
-def wrong(summary, patterns):
-    """A wrong answer; a hint names its mistake if it matches all `patterns`, split at " & "."""
-    return register(summary, tuple(patterns.split(" & ")))
+def read(path: Path) -> list[Answer]:
+    """The answers of one file."""
+    whole = path.read_text(encoding="utf-8")
+    found = []
+    for start in re.finditer(r"^=== (.*)\n((?:(?!=== ).*\n)*)", whole, re.MULTILINE):
+        kind, *said = (part.strip() for part in start[1].split(" | "))
+        said += [""] * (3 - len(said))
+        line = whole.count("\n", 0, start.start()) + 2
+        found.append(Answer(path.stem, kind == "right", *said, start[2], line))
+    return found
 
 
-def right(summary):
-    """An unusual right answer."""
-    return register(summary, ())
-
-
-def answers():
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
-    return list(REGISTRY)
-
-
-def namespace():
-    """What a learner's cell has at hand: the libraries and the functions of the course."""
-    names = {
-        name: thing
-        for home in (text, layers, attention, blocks, decoding)  # arrays come before tensors
-        for name, thing in vars(home).items()
-        if inspect.isfunction(thing) and not name.startswith("_")
-    }
+@cache
+def _names() -> dict:
+    """The libraries and the functions of the course; arrays come before tensors."""
+    names = {name: known.reference for name, known in exercises().items()}
+    for room in (text, models, layers, attention, blocks, decoding):
+        for name, thing in vars(room).items():
+            if inspect.isfunction(thing) and not name.startswith("_"):
+                names[name] = thing
     names |= {"np": np, "torch": torch, "nn": nn, "F": F, "math": math}
     return names | {"copy": copy, "random": random, "Counter": Counter}
 
 
-def load(answer):
-    names = namespace()
-    exec(compile(answer.source, f"<{answer.place}>", "exec"), names)
-    return names[answer.exercise]
+def namespace() -> dict:
+    """What a learner's cell has at hand."""
+    return dict(_names())
+
+
+def load(source: str, name: str):
+    """The function made anew from its text, which can be read again, as that of a cell."""
+    file, scope = f"<cell {next(CELLS)}>", namespace()
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    exec(compile(source, file, "exec"), scope)
+    return scope[name]

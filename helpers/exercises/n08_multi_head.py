@@ -23,8 +23,8 @@ multi_head_attention = Exercise(
         "is d, and by which root must its scores be divided?",
         "In the loop: Q = x @ W_q[:, own], K and V from source in the same way; scores divided by "
         "√d; mask; softmax; weights @ V. After the loop concatenate along the last axis, then "
-        "multiply by W_o. A mask (T, Tk) or (B, T, Tk) fits scores (B, T, Tk) as it is.",
-        "Where there is no mask, `mask = np.ones(scores.shape[-2:], dtype=bool)`. Then "
+        "multiply by W_o. A mask (T, Tk) or (B, T, Tk) fits scores (B, T, Tk) as it is; without "
+        "one, let all of it be True.",
         "`heads.append(safe_masked_softmax(scores, mask) @ V)`, and at the end `return "
         "np.concatenate(heads, axis=-1) @ W_o`",
     ),
@@ -190,10 +190,11 @@ multi_head_attention.answer("""
         K = (source @ W_k).reshape(*source.shape[:2], num_heads, -1)
         V = (source @ W_v).reshape(*source.shape[:2], num_heads, -1)
         scores = np.einsum("bthd,bshd->bhts", Q, K) / np.sqrt(Q.shape[-1])
-        if mask is None:
-            mask = np.ones(scores.shape[-2:], dtype=bool)
-        mask = mask[:, None] if mask.ndim == 3 else mask
-        weights = safe_masked_softmax(scores, mask)
+        if mask is not None:
+            mask = mask[:, None] if mask.ndim == 3 else mask
+            scores = np.where(mask, scores, -1e9)
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        weights /= weights.sum(axis=-1, keepdims=True)
         context = np.einsum("bhts,bshd->bthd", weights, V)
         return context.reshape(*x.shape[:2], -1) @ W_o
 """)
@@ -224,17 +225,13 @@ multi_head_attention.why(
 )
 multi_head_attention.why(
     "x @ W_q | source @ W_k | source @ W_v | x @ W_q[:, own] | source @ W_k[:, own] | "
-    "source @ W_v[:, own]",
-    "Queries, keys and values come from three matrices of their own; each multiplies from the "
-    "right.",
-)
-multi_head_attention.why(
-    "source | memory | x if memory is None else memory",
-    "Keys and values are read from the memory where there is one; the queries always come from x.",
+    "source @ W_v[:, own] | source | memory | x if memory is None else memory",
+    "Queries, keys and values have a matrix each; queries come from x, keys and values both from "
+    "the memory, where there is one.",
 )
 multi_head_attention.why(
     "np.where(mask, scores, -np.inf) | safe_masked_softmax(scores, mask) | ~mask | "
-    "scores.masked_fill(~mask, float('-inf')) | mask | -np.inf",
+    "scores.masked_fill(~mask, float('-inf')) | mask | -np.inf | scores.where(mask, -1e9)",
     "True means: may attend. What is forbidden gets −∞ before the softmax, so that the allowed "
     "keys share all the weight.",
 )
@@ -243,7 +240,7 @@ multi_head_attention.why(
     "A mask for each sentence needs an axis of length 1 for the heads, right after the batch.",
 )
 multi_head_attention.why(
-    "axis=-1 | dim=-1 | torch.softmax(scores, dim=-1)",
+    "axis=-1 | dim=-1 | torch.softmax(scores, dim=-1) | axis=3",
     "The last axis: each query shares out its weight over the keys, and heads lie side by side "
     "along the features.",
 )
@@ -257,12 +254,14 @@ multi_head_attention.why(
     "The heads lie side by side, each with its own features; W_o alone mixes what they found.",
 )
 multi_head_attention.why(
-    "weights @ V | V | safe_masked_softmax(scores, mask) @ V",
-    "Each row of weights belongs to one query, and averages the values.",
+    "x + merge_heads(weights @ V) @ W_o | x +",
+    "Nothing is added to x here: the residual path lies around this function, in Add & Norm.",
 )
 multi_head_attention.why(
-    "K.swapaxes(-1, -2) | K.transpose(0, 1, 3, 2) | K.transpose(-2, -1) | Q @ K.swapaxes(-1, -2)",
-    "Scores have a row for each query and a column for each key: Q Kᵀ within a head.",
+    "weights @ V | V | safe_masked_softmax(scores, mask) @ V | K.swapaxes(-1, -2) | "
+    "K.transpose(0, 1, 3, 2) | K.transpose(-2, -1) | Q @ K.swapaxes(-1, -2)",
+    "Scores have a row for each query and a column for each key; each row of weights then averages "
+    "the values.",
 )
 
 
@@ -273,9 +272,9 @@ def scaled_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     return Q @ K.swapaxes(-1, -2) / K.shape[-1] ** 0.5
 
 
-def plain_softmax(S: np.ndarray, axis: int = -1) -> np.ndarray:
-    e = np.exp(S - S.max(axis=axis, keepdims=True))
-    return e / e.sum(axis=axis, keepdims=True)
+def plain_softmax(S: np.ndarray) -> np.ndarray:
+    e = np.exp(S - S.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
 
 
 def forbid(S: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
@@ -298,6 +297,8 @@ def attend(
 ):
     """Multi-head attention of exchangeable parts; each hands its result to the next."""
     x, W_q, W_k, W_v, W_o, num_heads, mask, memory = (*args, None, None)[:8]
+    if W_q.shape[0] != W_q.shape[1]:  # answers differ in what they take for D: see `wide_heads`
+        raise ValueError("W_q is not square")
     source = x if memory is None else memory
     Q, K, V = (split(z, num_heads) for z in (x @ W_q, source @ W_k, source @ W_v))
     context = weigh(scores(Q, K), mask) @ V  # (B, H, T, d_head)
@@ -347,17 +348,17 @@ def memory_ignored(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):
     return attend(x, W_q, W_k, W_v, W_o, num_heads, mask)
 
 
+@exchanged(scores=lambda Q, K: Q @ K.swapaxes(-1, -2))
+def not_scaled():
+    """The scores are not scaled: the wider a head, the larger they get, and the softmax all
+    but picks a single key. Divide them by √d_k, the root of the width of a head."""
+
+
 @multi_head_attention.mistake
 def all_weights_transposed(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):
     """All four matrices are used transposed. They multiply from the right as they are, and a head
     owns columns, not rows; only nn.Linear stores its weight the other way round."""
     return attend(x, W_q.T, W_k.T, W_v.T, W_o.T, num_heads, mask, memory)
-
-
-@exchanged(weigh=lambda S, mask: plain_softmax(forbid(S, mask).clip(-1e9), 1))
-def softmax_over_heads():
-    """The softmax runs over the heads, axis 1 after the split, so that heads compete with each
-    other. Each query shares out its weight over the keys, the last axis."""
 
 
 @exchanged(weigh=lambda S, mask: plain_softmax(S if mask is None else np.where(mask, S, -1e30)))

@@ -1,6 +1,6 @@
 """Change the reference of every exercise mechanically, and see whether the checks notice.
 
-    python .ci/mutants.py [EXERCISE ...] [--every N]
+    python tests/mutants.py [EXERCISE ...] [--every N]
 
 A mutant is the source of a reference, together with the helper functions that it is made of, with
 one thing changed: an operator, an operand, a constant, an axis, an index, a comparison, an
@@ -14,7 +14,6 @@ import ast
 import copy
 import csv
 import inspect
-import os
 import sys
 import textwrap
 import types
@@ -22,17 +21,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import singledispatch
 from multiprocessing import get_context
 from pathlib import Path
 
+from helpers.checks import grade
+from helpers.exercises import exercises, find
+from helpers.exercises.exercise import Exercise
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-from helpers.checks import grade  # noqa: E402
-from helpers.exercises import exercises, find  # noqa: E402
-from helpers.exercises.exercise import Exercise  # noqa: E402
-
 EXPLAINED = ROOT / "tests" / "data" / "mutants.csv"
 OPERATORS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
@@ -147,9 +144,7 @@ def mutations(tree: ast.stmt) -> Iterator[ast.stmt]:
 
 def variants(node: ast.AST, parent: ast.AST, tree: ast.AST) -> Iterator:
     """What may stand in place of a node; a list of statements for a statement."""
-    kind = type(node).__name__
-    if change := globals().get(f"_{kind}"):
-        yield from change(node, parent, tree)
+    yield from changes(node, parent, tree)
     if isinstance(node, ast.stmt) and not isinstance(node, ast.FunctionDef | ast.Return):
         yield [ast.Pass()]  # the statement is left out
 
@@ -166,7 +161,14 @@ def swapped(items: list, i: int) -> list:
     return [*items[:i], items[i + 1], items[i], *items[i + 2 :]]
 
 
-def _BinOp(node: ast.BinOp, *_) -> Iterator[ast.AST]:
+@singledispatch
+def changes(node: ast.AST, parent: ast.AST, tree: ast.AST) -> Iterator:
+    """What else a node of its kind may be: nothing, unless one of the functions below says so."""
+    yield from ()
+
+
+@changes.register
+def _(node: ast.BinOp, *_) -> Iterator[ast.AST]:
     yield node.left
     yield node.right
     if type(node.op) in OPERATORS:
@@ -175,14 +177,16 @@ def _BinOp(node: ast.BinOp, *_) -> Iterator[ast.AST]:
         yield with_(node, left=node.right, right=node.left)
 
 
-def _UnaryOp(node: ast.UnaryOp, parent: ast.AST, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.UnaryOp, parent: ast.AST, *_) -> Iterator[ast.AST]:
     if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
         yield from numbers(-node.operand.value, parent)
     else:
         yield node.operand
 
 
-def _Constant(node: ast.Constant, parent: ast.AST, tree: ast.AST) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Constant, parent: ast.AST, tree: ast.AST) -> Iterator[ast.AST]:
     value = node.value
     if isinstance(value, bool):
         yield ast.Constant(not value)
@@ -204,37 +208,39 @@ def numbers(value: float, parent: ast.AST) -> Iterator[ast.AST]:
             yield ast.parse(repr(other), mode="eval").body
 
 
-def _Compare(node: ast.Compare, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Compare, *_) -> Iterator[ast.AST]:
     for i, op in enumerate(node.ops):
         for other in COMPARISONS.get(type(op), ()):
             yield with_(node, ops=[*node.ops[:i], other(), *node.ops[i + 1 :]])
 
 
-def _BoolOp(node: ast.BoolOp, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.BoolOp, *_) -> Iterator[ast.AST]:
     yield with_(node, op=ast.Or() if isinstance(node.op, ast.And) else ast.And())
     yield from node.values
 
 
-def _IfExp(node: ast.IfExp, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.IfExp, *_) -> Iterator[ast.AST]:
     yield node.body
     yield node.orelse
     yield with_(node, body=node.orelse, orelse=node.body)
 
 
-def _If(node: ast.If, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.If, *_) -> Iterator[ast.AST]:
     yield with_(node, test=ast.UnaryOp(ast.Not(), node.test))
     yield [*node.body]
 
 
-def _While(node: ast.While, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.While | ast.For, *_) -> Iterator[ast.AST]:
     yield with_(node, body=[*node.body, ast.Break()])
 
 
-def _For(node: ast.For, *_) -> Iterator[ast.AST]:
-    yield with_(node, body=[*node.body, ast.Break()])
-
-
-def _Call(node: ast.Call, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Call, *_) -> Iterator[ast.AST]:
     if isinstance(node.func, ast.Attribute) and not is_module(node.func.value):
         yield node.func.value  # x.sum() → x
     elif node.args and not isinstance(node.args[0], ast.Starred):
@@ -259,17 +265,20 @@ def is_module(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in ("np", "math", "torch", "re", "nn", "copy")
 
 
-def _Attribute(node: ast.Attribute, parent: ast.AST, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Attribute, parent: ast.AST, *_) -> Iterator[ast.AST]:
     if node.attr == "T":
         yield node.value
 
 
-def _Subscript(node: ast.Subscript, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Subscript, *_) -> Iterator[ast.AST]:
     if isinstance(node.ctx, ast.Load):
         yield node.value  # x[i] → x
 
 
-def _Slice(node: ast.Slice, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Slice, *_) -> Iterator[ast.AST]:
     for name in ("lower", "upper", "step"):
         bound = getattr(node, name)
         if bound is not None:
@@ -283,15 +292,14 @@ def _Slice(node: ast.Slice, *_) -> Iterator[ast.AST]:
         yield with_(node, lower=None, upper=ast.Constant(-1))
 
 
-def _Tuple(node: ast.Tuple, *_) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Tuple | ast.List, *_) -> Iterator[ast.AST]:
     for i in range(len(node.elts) - 1):
         yield with_(node, elts=swapped(node.elts, i))
 
 
-_List = _Tuple
-
-
-def _Name(node: ast.Name, parent: ast.AST, tree: ast.AST) -> Iterator[ast.AST]:
+@changes.register
+def _(node: ast.Name, parent: ast.AST, tree: ast.AST) -> Iterator[ast.AST]:
     """The neighbours of an argument, or of a name that was unpacked with others."""
     if isinstance(node.ctx, ast.Load) and not (
         isinstance(parent, ast.Call) and parent.func is node

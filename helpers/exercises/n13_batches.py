@@ -1,4 +1,4 @@
-"""Notebook 13: pairs to learn from, one mask for both reasons, a softer loss."""
+"""Notebook 13: what batches are made of, pairs and masks, and a softer loss."""
 
 import numpy as np
 
@@ -52,11 +52,6 @@ pairs.answer("""
 """)
 pairs.answer("""
     def lm_pairs(ids):
-        shifted = np.roll(ids, -1, axis=-1)
-        return ids[..., :-1], shifted[..., :-1]
-""")
-pairs.answer("""
-    def lm_pairs(ids):
         n = ids.size(-1) - 1
         return ids.narrow(-1, 0, n), ids.narrow(-1, 1, n)
 """)
@@ -75,10 +70,11 @@ pairs.why(
     "along their tokens, the last axis.",
 )
 pairs.why(
-    "axis=-1", "Tokens lie along the last axis; the axes in front hold the sentences of a batch."
+    "np.delete(ids, 0, axis=-1)",
+    "Tokens lie along the last axis; the axes in front hold the sentences of a batch.",
 )
 pairs.why(
-    "inputs, targets | x, y | ids[..., :-1], ids[..., 1:]",
+    "return inputs, targets | return x, y",
     "The inputs come first, then the targets: swapped, a model would learn to write backwards.",
 )
 pairs.probe("one text of four words", np.array([5, 3, 8, 2]))
@@ -145,21 +141,6 @@ def two_tokens_ahead(ids):
     """The targets are two tokens ahead, shifted twice, and the last one is repeated. Shift by one:
     the target is the very next token, and both results are one shorter than the text."""
     return ids[..., :-1], np.concatenate([ids[..., 2:], ids[..., -1:]], axis=-1)
-
-
-@pairs.mistake
-def shifted_right_with_zero(ids):
-    """A token is put in front of the inputs, as for a decoder that translates (shift right). Here
-    the text itself is read: leave out its last token in the inputs, its first in the targets."""
-    return np.concatenate([np.zeros_like(ids[..., :1]), ids[..., :-1]], axis=-1), ids
-
-
-@pairs.mistake
-def prefixes(ids):
-    """It makes a list of growing beginnings and the token after each. All of them are learned at
-    once, since each token sees only those before it: two arrays of T - 1 tokens are enough."""
-    steps = range(1, ids.shape[-1])
-    return [ids[..., :t] for t in steps], [ids[..., t] for t in steps]
 
 
 # ---------------------------------------------------------------- combined_mask
@@ -234,8 +215,9 @@ mask.answer("""
         return causal[None, None] & real[:, None, None, :]
 """)
 mask.why(
-    "place <= place[:, None] | np.tril(np.ones((T, T), dtype=bool)) | k <= q | "
-    "place[None, :] > place[:, None] | place[None, :] <= place[:, None] | causal_mask(T)",
+    "place <= place[:, None] | np.tril(np.ones((T, T), dtype=bool)) | k <= q | k=0 | k=-1 | "
+    "place[None, :] > place[:, None] | place[None, :] <= place[:, None] | causal_mask(T) | "
+    "[:, None] >= [None, :] | [None, :] <= [:, None]",
     "A query sees itself and the keys before it: key ≤ query, the diagonal included.",
 )
 mask.why(
@@ -244,12 +226,12 @@ mask.why(
 )
 mask.why(
     "is_real[:, None, None, :] | (ids != pad_id)[:, None, None, :] | real[:, None, None, :] | "
-    "(ids == pad_id)[:, None, None, :] | [:, None, None, :] | mask[b, 0, q, k]",
+    "(ids == pad_id)[:, None, None, :] | mask[b, 0, q, k]",
     "Padding hides keys, the last axis; the two axes of length 1 before it stand for the heads and "
     "for all queries.",
 )
 mask.why(
-    "is_past & is_real[:, None, None, :] | causal & real | "
+    "is_past & is_real[:, None, None, :] | causal & real | [:, None, None, :] & causal | "
     "causal[None, None] & real[:, None, None, :] | k <= q and ids[b, k] != pad_id",
     "Both must allow a key, and not just either: it is not later, and it is a real word.",
 )
@@ -259,6 +241,10 @@ mask.why(
 mask.why(
     "place[:, None] | place[None, :]",
     "Queries go down the rows, keys along the columns: a column of positions meets a row of them.",
+)
+mask.why(
+    "np.arange(ids.shape[1]) | ids.shape[1] | B, T = ids.shape",
+    "Positions count the T tokens of a sentence, axis 1, not the sentences: the mask is (T, T).",
 )
 mask.probe("two words and padding", np.array([[5, 7, 0]]), 0)
 mask.probe("sentences of different lengths", np.array([[5, 7, 4, 9], [3, 6, 1, 1]]), 1)
@@ -359,21 +345,6 @@ def minus_infinity(ids, pad_id):
     return np.where(past(ids) & real_keys(ids, pad_id), 0, -np.inf)
 
 
-@mask.mistake
-def own_key_always(ids, pad_id):
-    """Every query sees itself, even where it is padding: the diagonal is opened. Padding is hidden
-    as a key from all queries, also from its own."""
-    return (past(ids) & real_keys(ids, pad_id)) | np.eye(ids.shape[1], dtype=bool)
-
-
-@mask.mistake
-def empty_rows_opened(ids, pad_id):
-    """A query without an allowed key sees all keys, padding and future. Leave its row empty: the
-    masked softmax of this course gives it weights of 0."""
-    made = past(ids) & real_keys(ids, pad_id)
-    return made | ~made.any(axis=-1, keepdims=True)
-
-
 # ---------------------------------------------------------------- smoothed_loss
 
 
@@ -440,15 +411,6 @@ smoothed.answer("""
         return float(total / count)
 """)
 smoothed.answer("""
-    def smoothed_loss(logits, targets, pad_id, smoothing=0.1):
-        z = logits - logits.max(axis=-1, keepdims=True)
-        log_p = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
-        real = targets != pad_id
-        log_p, target = log_p[real], targets[real]
-        plain = -log_p[np.arange(len(target)), target].mean()
-        return float((1 - smoothing) * plain + smoothing * -log_p.mean())
-""")
-smoothed.answer("""
     import torch
 
     def smoothed_loss(logits, targets, pad_id, smoothing=0.1):
@@ -458,13 +420,12 @@ smoothed.answer("""
         return loss[targets != pad_id].mean().item()
 """)
 smoothed.why(
-    "1 - smoothing | (1 - smoothing) * np.eye(V)[targets] | (1 - smoothing) * plain",
-    "What smoothing gives to all tokens is taken from the target: 1 - smoothing is left, so that "
-    "the shares sum to 1.",
+    "1 - smoothing | - smoothing | -log_p_of_target | -np.sum(q * log_p, axis=-1)",
+    "Both parts count -log p: 1 - smoothing of the target's, so that the shares sum to 1, and "
+    "smoothing of the mean.",
 )
 smoothed.why(
-    "log_p.mean(axis=-1) | smoothing / V | log_p.mean() | log_p.mean(dim=-1) | "
-    "smoothing * log_p.mean(axis=-1)",
+    "log_p.mean(axis=-1) | smoothing / V | log_p.mean() | log_p.mean(dim=-1)",
     "All V tokens share smoothing evenly, the target among them: the mean of log p over the "
     "vocabulary.",
 )
@@ -480,12 +441,8 @@ smoothed.why(
 )
 smoothed.why(
     "targets != pad_id | targets[b, t] != pad_id | loss[targets != pad_id] | "
-    "np.sum(loss * real) / np.sum(real) | log_p[real] | np.sum(real)",
+    "np.sum(loss * real) / np.sum(real) | np.sum(real)",
     "Padding asks for no word: it counts neither in the sum of losses nor in their number.",
-)
-smoothed.why(
-    "-(1 - smoothing) | -np.sum(q * log_p, axis=-1) | -log_p.mean() | - smoothing",
-    "Logarithms of probabilities are below 0: a minus in front of both parts makes them a loss.",
 )
 smoothed.why(
     "np.take_along_axis(log_p, targets[..., None], axis=-1) | log_p[targets[b, t]] | "
@@ -495,6 +452,10 @@ smoothed.why(
 smoothed.why(
     "loss[targets != pad_id].mean() | total / count",
     "One mean over all real tokens: each token counts the same, in short and long sentences.",
+)
+smoothed.why(
+    "axis=-1 | dim=-1",
+    "The vocabulary is the last axis: the softmax and the mean of the shares run over its V words.",
 )
 two_words = np.log([[[0.5, 0.1, 0.3, 0.1], [0.25, 0.45, 0.2, 0.1]]])  # (1, 2, 4)
 with_padding = np.log([[[0.5, 0.1, 0.3, 0.1], [0.25, 0.45, 0.2, 0.1], [0.2, 0.1, 0.1, 0.6]]])
@@ -515,9 +476,9 @@ smoothed.probe(
 smoothed.probe("everything smoothed", numbers(2, 3, 5), np.array([[1, 0, 4], [2, 2, 0]]), 3, 1.0)
 smoothed.probe("padding is word 0", numbers(3, 4, 6), tokens(6, 3, 4), 0, 0.2)
 smoothed.probe(
-    "logits of ±1,000",
-    np.array([[[1000.0, 999.0, -1000.0], [-1000.0, -999.0, -1001.0]]]),
-    np.array([[1, 0]]),
+    "logits of ±2,000",
+    np.array([[[2000.0, 1999.0, -2000.0]], [[-2000.0, -1999.0, -2001.0]]]),
+    np.array([[1], [0]]),
     2,
     0.1,
 )

@@ -1,6 +1,6 @@
 """Turn the saved notebooks into pages that need no server, no network and no kernel.
 
-    python .ci/site.py    write site/index.html, one site/NN_name.html per notebook, site/search.js
+    python tools/site.py  write site/index.html, one site/NN_name.html per notebook, site/search.js
 
 Each page is one file. Formulas are MathML, pictures lie inside. Of the folder site/ beside this
 file, host.js brings the widgets to life from their saved state, contents.js marks where one reads,

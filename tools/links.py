@@ -1,7 +1,7 @@
 """Stamp the repository's address into the links to Colab, setup cells and the README.
 
-python .ci/links.py               from [project.urls] of pyproject.toml
-python .ci/links.py owner/name    write it there first
+python tools/links.py               from [project.urls] of pyproject.toml
+python tools/links.py owner/name    write it there first
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Start the exercises again: put my_transformer.py aside, under a name with a number.
 
-    python .ci/fresh.py    notebooks/my_transformer.py → notebooks/my_transformer-1.py
+    python tools/fresh.py    notebooks/my_transformer.py → notebooks/my_transformer-1.py
 
 Nothing is lost, and nothing else is touched. MY_TRANSFORMER names another file, as for `check`.
 """

@@ -1,8 +1,8 @@
 """Measure our layers beside PyTorch's own, cached beside uncached writing, and the memory.
 
-    python .ci/bench.py                       everything: some minutes
-    python .ci/bench.py attention memory      some of: attention, layer, writing, minilm, memory
-    python .ci/bench.py --rounds 3            fewer rounds
+    python tests/bench_layers.py                   everything: some minutes
+    python tests/bench_layers.py attention memory  some of: attention layer writing minilm memory
+    python tests/bench_layers.py --rounds 3        fewer rounds
 
 Every line is one race in this process: a round measures ours, then theirs, and the ratio of the
 line is the median over the rounds of theirs / ours. Above 1, ours is faster (or smaller). On a
@@ -31,18 +31,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
+from helpers.decoding import generate
+from helpers.layers import EncoderLayer, MultiHeadAttention, causal_mask, unwatched
+from helpers.models import DecoderOnly
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from helpers.decoding import generate  # noqa: E402
-from helpers.layers import (  # noqa: E402
-    DecoderOnly,
-    EncoderLayer,
-    MultiHeadAttention,
-    causal_mask,
-    unwatched,
-)
-
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 BATCH, D, H = 8, 256, 8
 LENGTHS = (16, 64, 256, 1024)
@@ -65,7 +58,7 @@ def attention(kind: str, T: int) -> Works:
         options |= {"attn_mask": forbidden, "is_causal": True}
 
     def run_ours() -> None:
-        out = ours(x, "causal" if kind == "causal" else None)
+        out = ours(x, causal=kind == "causal")
         if kind == "with weights":
             assert ours.weights.shape == (BATCH, H, T, T)
         out.sum().backward()
@@ -80,7 +73,7 @@ def layer(kind: str, T: int) -> Works:
     x, later = vectors(T), nn.Transformer.generate_square_subsequent_mask(T, device=DEVICE)
     if kind == "causal":
         return (
-            lambda: ours(x, "causal").sum().backward(),
+            lambda: ours(x, causal=True).sum().backward(),
             lambda: theirs(x, src_mask=later, is_causal=True).sum().backward(),
         )
     return lambda: ours(x).sum().backward(), lambda: theirs(x).sum().backward()

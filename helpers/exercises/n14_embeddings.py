@@ -78,30 +78,24 @@ pooling.answer("""
 pooling.why(
     "is_real[..., None] | is_real[:, :, None] | is_real.unsqueeze(-1) | hidden * is_real[..., None]"
     " | np.where(mask, hidden, 0)",
-    "The mask, (B, T, 1) with an axis for the features, sets the vectors of padding to 0: they add "
-    "nothing to the sum.",
+    "The mask, (B, T, 1), keeps the vectors of real tokens, where it is True; those of padding "
+    "become 0 and add nothing.",
 )
 pooling.why(
-    "count | is_real.sum(axis=1) | np.sum(mask, axis=1) | is_real.sum(dim=1, keepdim=True) | "
-    "weights.sum(axis=1, keepdims=True)",
-    "Each sentence is divided by its own number of real tokens: zeros of padding would count in a "
-    "mean over all T.",
-)
-pooling.why(
-    "np.maximum(count, 1) | np.where(count == 0, 1, count) | .clamp(min=1) | len(real) > 0 | "
+    "total / count | is_real.sum(axis=1) | np.sum(mask, axis=1) | is_real.sum(dim=1, keepdim=True)"
+    " | np.maximum(count, 1) | np.where(count == 0, 1, count) | .clamp(min=1) | len(real) > 0 | "
     "np.maximum(weights.sum(axis=1, keepdims=True), 1)",
-    "A sentence without a real token has 0 / 0, which is nan; divided by at least 1 it gets zeros.",
+    "Each sentence is divided by its own number of real tokens, not by T, and at least by 1: 0 / 0 "
+    "would be nan.",
 )
 pooling.why(
-    "axis=1 | dim=1 | real.mean(axis=0)",
+    "sum(axis=1) | sum(dim=1) | real.mean(axis=0)",
     "Tokens lie along axis 1: sum over them, and keep the sentences and the features apart.",
 )
 pooling.why(
-    "np.maximum(count, 1)[:, None] | [:, None] | keepdims=True | keepdim=True",
+    "np.maximum(count, 1)[:, None] | count[:, None] | sum(axis=1, keepdims=True) | "
+    "sum(dim=1, keepdim=True)",
     "One count for each sentence: with an axis of length 1 it divides all features of its own row.",
-)
-pooling.why(
-    "is_real | ~is_real.unsqueeze(-1)", "True in is_real marks a token that counts, False padding."
 )
 PENCIL = np.array([[[1.0, 2.0], [3.0, 6.0], [8.0, 1.0]]])
 CUBE = np.array([[True, True, False], [True, False, True], [False, True, True]])
@@ -177,6 +171,13 @@ def padding_in_the_sum(hidden, is_real):
 
 
 @pooling.mistake
+def not_divided(hidden, is_real):
+    """The sum is returned, not the mean, so that long sentences get long vectors. Divide by the
+    number of real tokens of each sentence."""
+    return real_sum(hidden, is_real)
+
+
+@pooling.mistake
 def mask_inverted(hidden, is_real):
     """The mask is inverted: the padding is averaged, and the real tokens are left out. True in
     is_real marks a token that counts."""
@@ -185,8 +186,8 @@ def mask_inverted(hidden, is_real):
 
 @pooling.mistake
 def all_sentences_in_one(hidden, is_real):
-    """All sentences of the batch become one vector, (D,), because choosing by the mask puts their
-    real tokens in one list. Keep them apart: a mean for each sentence."""
+    """All sentences of the batch become one vector, (D,), as where the mask picks their real tokens
+    into one list. Keep them apart: a mean for each sentence."""
     return hidden[is_real].mean(axis=0)
 
 
@@ -203,35 +204,6 @@ def first_token_alone(hidden, is_real):
     """It returns the vector of the first token, [CLS], which some models are trained to use. This
     one is read by the mean over all real tokens."""
     return hidden[:, 0]
-
-
-@pooling.mistake
-def zero_vectors_taken_for_padding(hidden, is_real):
-    """is_real is not used: a vector of zeros is taken for padding. Padding may hold any numbers,
-    and a real token zeros; is_real alone tells them apart."""
-    return hidden.sum(axis=1) / counted((hidden != 0).any(axis=-1))
-
-
-@pooling.mistake
-def largest_instead_of_mean(hidden, is_real):
-    """It takes the maximum of each feature over the real tokens (max pooling). Needed is the mean:
-    their sum divided by their number."""
-    return np.where(is_real[..., None], hidden, -np.inf).max(axis=1)
-
-
-@pooling.mistake
-def padding_set_to_nan(hidden, is_real):
-    """Padding is set to nan, and a sum or a mean with nan in it is nan. Set it to 0, which adds
-    nothing, and divide by the number of real tokens."""
-    return np.where(is_real[..., None], hidden, np.nan).mean(axis=1)
-
-
-@pooling.mistake
-def length_made_1(hidden, is_real):
-    """The mean is then divided by its length (normalised to length 1), as an encoder may do after
-    pooling. Return the mean itself: the cosine divides by the lengths later."""
-    mean = mean_pool(hidden, is_real)
-    return mean / np.maximum(np.linalg.norm(mean, axis=-1, keepdims=True), 1e-12)
 
 
 # ---------------------------------------------------------------- cosine_similarity
@@ -327,7 +299,7 @@ cosine.why(
 )
 cosine.why(
     "np.where(a == 0, 1, a) | np.where(b == 0, 1, b) | np.where(lengths == 0, 1, lengths) | "
-    "length > 0 | np.maximum(lengths, 1e-12) | a.clamp(min=1e-12) | b.clamp(min=1e-12)",
+    "length > 0 | 1e-12 | np.maximum(lengths, 1e-12) | a.clamp(min=1e-12) | b.clamp(min=1e-12)",
     "A row of zeros has length 0, and 0 / 0 is nan; divided by 1 its cosine is 0.",
 )
 cosine.why(
@@ -350,7 +322,7 @@ cosine.probe("as many rows as features", 2 * numbers(3, 3), numbers(3, 3) + 1)
 cosine.probe("long and short vectors", 1000 * numbers(3, 5), 0.01 * numbers(4, 5))
 cosine.probe("very short vectors", 0.001 * numbers(2, 4), 0.001 * numbers(3, 4))
 twice = drawn(numbers(4, 6), "the same rows twice")
-cosine.probe("the same rows twice", twice, twice)
+cosine.probe("the same rows twice", twice, twice.copy())
 cosine.probe("384 features", numbers(5, 384) + 0.3, numbers(6, 384) + (-0.3))
 cosine.probe(
     "a row of zeros",
@@ -392,7 +364,7 @@ def dot_products(A, B):
 def pair_by_pair(A, B):
     """Row i of A meets only row i of B, so one number for each pair comes out, (M,), or the shapes
     do not fit. Needed are all pairs, (M, N)."""
-    return over((A * B).sum(axis=-1), (norm(A) * norm(B))[:, 0])
+    return (A * B).sum(axis=-1) / (norm(A) * norm(B))[:, 0]
 
 
 @cosine.mistake
@@ -431,13 +403,6 @@ def small_number_added(A, B):
 
 
 @cosine.mistake
-def scaled_dot_products(A, B):
-    """The dot products are divided by √D, as attention scores are: their spread is right, but long
-    vectors still count more. Divide by both lengths instead."""
-    return A @ B.T / np.sqrt(A.shape[-1])
-
-
-@cosine.mistake
 def distance(A, B):
     """It returns 1 - cosine, the cosine distance, which is 0 for the same direction. The similarity
     is the cosine itself, 1 there."""
@@ -445,14 +410,15 @@ def distance(A, B):
 
 
 @cosine.mistake
-def mean_subtracted(A, B):
-    """The mean of each row is subtracted first, which gives the correlation. The cosine takes the
-    vectors as they are, without centring."""
-    return cosine_similarity(*(x - x.mean(axis=-1, keepdims=True) for x in (A, B)))
+def sums_of_absolute_values(A, B):
+    """Each row is divided by the sum of its absolute values (L1 norm). Its length is the L2 norm:
+    the square root of the sum of squares, as Pythagoras has it."""
+    a, b = (np.abs(x).sum(axis=-1, keepdims=True) for x in (A, B))
+    return over(A, a) @ over(B, b).T
 
 
 @cosine.mistake
-def euclidean_distance(A, B):
-    """It returns how far the vectors are apart (Euclidean distance), which also grows with their
-    lengths. Needed is the cosine: their dot product divided by both lengths."""
-    return np.linalg.norm(A[:, None] - B[None], axis=-1)
+def lengths_along_the_features(A, B):
+    """The lengths, (M,) and (N,), line up with the features of the rows, or do not fit. As columns,
+    (M, 1) and (N, 1), they divide each row by its own length."""
+    return over(A, norm(A)[:, 0]) @ over(B, norm(B)[:, 0]).T

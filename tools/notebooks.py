@@ -1,9 +1,9 @@
 """Execute the notebooks, keep them in one canonical form, and turn them into text and back.
 
-    python .ci/notebooks.py run [NAME ...]      execute and write in canonical form
-    python .ci/notebooks.py text NAME           print as a script (cells begin with `# %% id`)
-    python .ci/notebooks.py save NAME FILE.py   write such a script back, executed
-    python .ci/notebooks.py check [NAME ...]    name the notebooks that are not canonical
+    python tools/notebooks.py run [NAME ...]      execute and write in canonical form
+    python tools/notebooks.py text NAME           print as a script (cells begin with `# %% id`)
+    python tools/notebooks.py save NAME FILE.py   write such a script back, executed
+    python tools/notebooks.py check [NAME ...]    name the notebooks that are not canonical
 
 NAME is the beginning of a file name: `05`, or `05_softmax`.
 """

@@ -1,7 +1,7 @@
 """Measure the heatmap widget beside `ipywidgets.interact` + matplotlib and BertViz's head view.
 
-    python .ci/bench_widgets.py            16, 64, 128 and 512 tokens × 12 heads: a quarter hour
-    python .ci/bench_widgets.py --quick    16 and 64 tokens, few events: two minutes
+    python tests/bench_widgets.py            16, 64, 128 and 512 tokens × 12 heads: a quarter hour
+    python tests/bench_widgets.py --quick    16 and 64 tokens, few events: two minutes
 
 All in one run, in JupyterLab and headless Chromium on this machine. The columns:
 
@@ -34,15 +34,12 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
+from browser.harness import Lab, Server, launch, notebook_of
 from nbclient import NotebookClient
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
-
-from browser.harness import Lab, Server, launch, notebook_of  # noqa: E402
-
 HEADS = 12
 LIMIT = 60.0  # seconds that one measurement may take
 CDN = {  # the end of an address that BertViz asks for → package and file at npm

@@ -51,11 +51,6 @@ masked_softmax.answer("""
         return softmax(scores, axis=-1)
 """)
 masked_softmax.answer("""
-    def masked_softmax(S, mask):
-        weights = softmax(S) * mask
-        return weights / weights.sum(axis=-1, keepdims=True)
-""")
-masked_softmax.answer("""
     import torch
 
     def masked_softmax(S, mask):
@@ -66,7 +61,7 @@ masked_softmax.probe("three scores, one hidden", np.array([[1.0, 2.0, 0.0]]), ro
 masked_softmax.probe(
     "a causal mask", np.array([[0.5, 1, 2], [1, 0, -1], [0.2, 0.4, 3]]), rows("100", "110", "111")
 )
-masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0110", "1011"))
+masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0001", "1011"))
 masked_softmax.probe("nothing hidden", 2 * numbers(2, 3), rows("111", "111"))
 masked_softmax.probe("one causal mask for a batch", 2 * numbers(2, 4, 4), np.tri(4, dtype=bool))
 masked_softmax.probe(
@@ -160,7 +155,7 @@ safe_masked_softmax.probe(
 safe_masked_softmax.probe(
     "everything hidden", np.array([[1.0, 2, 0], [3, 0.5, 1]]), rows(*2 * ["000"])
 )
-safe_masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0110", "1010"))
+safe_masked_softmax.probe("more keys than queries", 2 * numbers(2, 4), rows("0001", "1010"))
 safe_masked_softmax.probe(
     "causal, and padding on the left",
     2 * numbers(2, 4, 4),
@@ -246,8 +241,8 @@ padded_weights.answer("""
 """)
 padded_weights.why(
     "is_real[:, None, :] | real[None, :] | is_real.unsqueeze(1) | scores[:, ~is_real[b]]",
-    "Padding is hidden as a key, for all queries of its sentence: the axis of the queries goes in "
-    "the middle, (B, 1, Tk).",
+    "Only keys are hidden, and padded queries keep their rows: the mask is (B, 1, Tk), the axis of "
+    "the queries in the middle.",
 )
 padded_weights.why(
     "is_real | zip(S, is_real) | is_real[b] | ~is_real[b]",
@@ -289,7 +284,7 @@ padded_weights.probe("a large padded score", np.array([[[1.0, 2, 600]]]), rows("
 
 for exercise in (masked_softmax, safe_masked_softmax, padded_weights):
     exercise.why(
-        "-np.inf | -torch.inf | -1e30",
+        "-np.inf | -torch.inf | -1e30 | -1000000000.0",
         "A hidden key must get exactly 0, and only exp(−∞) is 0: a score of 0 counts 1, and a "
         "somewhat lower one still counts.",
     )
@@ -298,18 +293,18 @@ for exercise in (masked_softmax, safe_masked_softmax, padded_weights):
         'Rows of a mask are queries, columns keys, and True means "may attend": what is hidden is '
         "where it is False.",
     )
+for exercise in (masked_softmax, padded_weights):
     exercise.why(
         "axis=-1 | dim=-1",
-        "Keys are the last axis: each query, a row, shares out its weight over its own keys, empty "
-        "or not.",
+        "Each query shares out its weight over the keys, the last axis: rows sum to 1, not "
+        "columns.",
     )
-for exercise in (masked_softmax, padded_weights):
     exercise.why(
         "np.where(mask, S, -np.inf) | S.masked_fill(~mask, -torch.inf)"
         " | np.where(is_real[:, None, :], S, -np.inf) | masked_softmax(S, is_real[:, None, :]) | "
         "softmax(scores) | softmax(scores, axis=-1) | torch.softmax(scores, dim=-1)",
-        "Hidden scores are replaced in a new array before the softmax, so that the allowed keys "
-        "share out exactly 1.",
+        "Hidden scores are replaced before the softmax, in a new array to which the mask spreads "
+        "(broadcasts): the allowed keys share out 1.",
     )
 for exercise in (masked_softmax, safe_masked_softmax):
     exercise.why(
@@ -331,13 +326,18 @@ masked_softmax.why(
     "One mask may serve a whole batch: as an index it must first be spread to the shape of S.",
 )
 safe_masked_softmax.why(
+    "axis=-1 | dim=-1",
+    "Keys are the last axis: whether a row is empty, its maximum and its sum run over the keys of "
+    "one query.",
+)
+safe_masked_softmax.why(
     "np.where(total == 0, 1, total) | torch.nan_to_num(weights) | np.where(empty, 0, weights) | "
     "total == 0",
     "The sum of an empty row is 0, and 0 / 0 is NaN: only such a row is divided by 1 and stays "
     "zero.",
 )
 safe_masked_softmax.why(
-    "1e-9 | e.sum(axis=-1, keepdims=True) + 1e-9",
+    "1e-09 | e.sum(axis=-1, keepdims=True) + 1e-09",
     "What is added to the sum saves an empty row, but takes from all others: it must be too tiny "
     "to see.",
 )
@@ -429,15 +429,6 @@ def zero_times_infinity(S, mask):
     """The mask is multiplied by −∞ and added, but 0 · ∞ is not a number: NaN spoils the allowed
     scores too. Choose with np.where instead of multiplying."""
     return reference.softmax(S + np.where(mask, np.nan, -np.inf))
-
-
-@masked_softmax.mistake
-def indexed_without_broadcasting(S, mask):
-    """The mask is used as an index, as in scores[~mask], which needs a mask of the same shape as S:
-    one causal mask (T, T) does not fit a batch. np.where broadcasts: it repeats the mask."""
-    scores = S.copy()
-    scores[~mask] = -np.inf
-    return reference.softmax(scores)
 
 
 # ---------------------------------------------------------------- mistakes with empty rows
@@ -541,24 +532,10 @@ def mask_ignored(S, is_real):
 
 
 @padded_weights.mistake
-def queries_in_the_mask(S, is_real):
-    """Padded queries (rows) are masked as well as padded keys: their rows keep no key, and with
-    fewer queries than keys the mask does not fit. Mask only the keys, in the columns."""
-    return reference.masked_softmax(S, is_real[:, None, :] & is_real[:, :, None])
-
-
-@padded_weights.mistake
 def queries_and_keys(S, is_real):
     """Padded queries are masked as well as padded keys: their rows have no key left and become
     NaN. Mask only the keys, the columns: what a padded query reads, nobody uses."""
     return softmax_of(S, is_real[:, None, :] & is_real[:, :, None])
-
-
-@padded_weights.mistake
-def no_axis_for_the_queries(S, is_real):
-    """is_real, (B, Tk), lacks an axis for the queries, so it does not fit the scores, or the batch
-    axis lines up with the queries. It must become (B, 1, Tk)."""
-    return reference.masked_softmax(S, is_real)
 
 
 @padded_weights.mistake

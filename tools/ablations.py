@@ -1,20 +1,16 @@
 """Train the translator without one stage after the other, and store the table.
 
-python .ci/ablations.py             nine models × three seeds: about five minutes on one core
-python .ci/ablations.py NAME ...    print these lines only, and store nothing
+python tools/ablations.py             nine models × three seeds: about five minutes on one core
+python tools/ablations.py NAME ...    print these lines only, and store nothing
 """
 
 import argparse
 import csv
-import os
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # sums in the same order on every machine
+import torch
 
-from helpers.training.ablations import (  # noqa: E402
+from helpers.training.ablations import (
     ABLATIONS,
     SEEDS,
     TABLE,
@@ -23,6 +19,7 @@ from helpers.training.ablations import (  # noqa: E402
     course_corpus,
 )
 
+ROOT = Path(__file__).resolve().parents[1]
 COMMENT = "# made by `make ablations`: the translator of notebook 13 with one stage left out\n"
 
 
@@ -30,6 +27,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="such as 'one head'")
     names = parser.parse_args().names
+    torch.set_num_threads(1)  # sums in the same order on every machine
     training, held_out = course_corpus()
     results = []
     for name in names or ABLATIONS:
