@@ -256,8 +256,9 @@ def difference_cells(expected: np.ndarray, obtained: np.ndarray, gaps: np.ndarra
 
 def signed(x: float) -> str:
     """A difference with its sign, "< 0.0001" when 4 decimals don't show it."""
-    text = "< 0.0001" if abs(x) < 5e-5 else ("+" if x > 0 else "-") + number(abs(x))
-    return text if math.isfinite(x) else "≠"
+    if not math.isfinite(x):
+        return "≠"
+    return "< 0.0001" if abs(x) < 5e-5 else ("+" if x > 0 else "-") + number(abs(x))
 
 
 # ---------------------------------------------------------------- words
