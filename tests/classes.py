@@ -129,7 +129,7 @@ def softmax(x, axis=-1):
     + """
 import types
 theirs = helpers.attention.softmax.__code__.replace(co_name="own", co_filename="own")
-softmax = types.FunctionType(theirs, {"np": np}, "softmax", (-1,))""",
+softmax = types.FunctionType(theirs, globals(), "softmax", (-1,))""",
     "run again": IMPORT
     + """
 scope = {}

@@ -12,10 +12,10 @@ import classes
 import pytest
 from classes import SCORES, SOFTMAX, START, STUB, SWAPPED, UNSTABLE, checked, write
 
-from helpers.checks import classroom, homework, proctor
+from helpers.checks import classroom
+from helpers.checks.classroom import Answer, Limits, Report
 from helpers.checks.compare import Raised, TimedOut
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
-from helpers.checks.proctor import Answer, Limits, Report
 from helpers.checks.sandbox import FORGED, Observation
 from helpers.exercises import ASKED, find
 
@@ -189,9 +189,9 @@ def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path, 
 
 @pytest.mark.long
 def test_without_forks_each_notebook_has_a_process_of_its_own(tmp_path, monkeypatch):
-    code = "from helpers.checks import sandbox, worker\nobserve.can_fork = lambda known: False\n"
+    code = "from helpers.checks import sandbox, worker\nsandbox.can_fork = lambda known: False\n"
     code += "worker.FORKS = False\nworker.main()"
-    monkeypatch.setattr(proctor, "WORKER", [sys.executable, "-c", code])
+    monkeypatch.setattr(classroom, "WORKER", [sys.executable, "-c", code])
     start = "import numpy as np\nfrom helpers.checks import check"
     exits = [start, "import os\nos._exit(3)", *checked(SOFTMAX, SWAPPED)]
     loop = [start, *checked(LOOP)]
@@ -212,7 +212,7 @@ def test_a_class_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return Report({"softmax": Answer(stub=True)}, done=True)
 
-    monkeypatch.setattr(proctor.Proctor, "report", report)
+    monkeypatch.setattr(classroom.Proctor, "report", report)
     monkeypatch.setattr(sys, "argv", ["grade", str(tmp_path), "--workers", "1"])
     assert classroom.main() == 130
     lines = (tmp_path / classroom.PARTIAL).read_text("utf-8").splitlines()
@@ -237,7 +237,7 @@ def test_the_lesson_s_own_function_does_not_count(tmp_path):
     book = json.loads((tmp_path / "only.ipynb").read_text("utf-8"))
     book["cells"].insert(3, {"cell_type": "markdown", "source": "## Your turn"})
     (tmp_path / "only.ipynb").write_text(json.dumps(book), "utf-8")
-    read = homework.read_notebook(tmp_path / "only.ipynb")
+    read = classroom.read_notebook(tmp_path / "only.ipynb")
     assert read.begin == 2 and read.defined == []
 
 
@@ -247,11 +247,11 @@ def test_what_a_process_writes_is_not_trusted():
     lines = ['{"seen": "softmax", "run": ["[1, [], []]"]}', '{"seen": "softmax", "run": 3}',
              '{"cell": 7}', "[" * 10**5, '{"answer": []}', "[1]", "", '{"seen": []}']  # fmt: skip
     for line in lines:
-        proctor.take(told, pending, mark + line, job)
+        classroom.take(told, pending, mark + line, job)
     assert not told.answers and not told.remarks
-    proctor.take(told, pending, '{"answer": "softmax", "stub": true, "lacks": []}', job)
+    classroom.take(told, pending, '{"answer": "softmax", "stub": true, "lacks": []}', job)
     assert not told.answers and told.remarks == {FORGED}
-    proctor.take(told, pending, f'x{mark}{{"answer": "softmax", "stub": true, "lacks": []}}', job)
+    classroom.take(told, pending, f'x{mark}{{"answer": "softmax", "stub": true, "lacks": []}}', job)
     assert told.answers["softmax"].stub
 
 
@@ -263,7 +263,7 @@ def test_only_a_loop_of_its_own_makes_an_answer_late():
         (Raised("NameError", "name 'nn' is not defined"), [], WRONG),
         (Raised("NameError", "name 'nn' is not defined"), ["nn"], NO_ANSWER),
     ]:
-        runs = [[Observation(value)] * probes]
+        runs = [("numpy", [Observation(value)] * probes)]
         assert classroom.verdict("softmax", Answer(runs, lacks=lacks), True, "")[0] == status
     late = Answer(error="CellTimeout: the cell took too long")
     assert classroom.verdict("softmax", late, True, "")[0] == NO_ANSWER

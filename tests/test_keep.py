@@ -320,7 +320,7 @@ def test_notebooks_that_write_at_once_lose_nothing(path, root):
     calls = [[sys.executable, "-c", ONE_MORE, *names[i : i + 2]] for i in range(0, 8, 2)]
     running = [subprocess.Popen(call, env=environment) for call in calls]
     assert [process.wait(60) for process in running] == [0] * 4
-    assert set(keep.read(path).functions()) == set(names)
+    assert set(keep.functions(keep.read(path))) == set(names)
     assert [p.name for p in path.parent.iterdir()] == ["my_transformer.py"]
 
 

@@ -12,7 +12,7 @@ from lessons import PATHS, code_cells, headings
 from markup import Markup
 
 from helpers import attention
-from helpers.checks import evidence, learner, page
+from helpers.checks import learner, page
 from helpers.checks.compare import Opaque, Raised, TimedOut
 from helpers.checks.judge import Evidence, grade
 from helpers.exercises import ASKED, exercises
@@ -140,7 +140,7 @@ def test_nothing_that_an_answer_does_stops_the_notebook(notebook, body):
 def told(expected, obtained, **inputs):
     """The evidence as text; its HTML must be whole."""
     found = Evidence("two rows", inputs, expected, obtained)
-    markup, text = page.shown_parts(evidence.parts_of(found))
+    markup, text = page.shown_parts(page.parts_of(found))
     Markup(markup)
     return text
 
@@ -158,7 +158,7 @@ def test_inputs_are_written_as_short_as_they_are():
 def test_matrices_stand_beside_their_difference():
     a, b = np.array([[0.1, 0.9], [0.5, 0.5]]), np.array([[0.1, 0.9], [0.75, 0.5]])
     found = Evidence("two rows", {}, a, b)
-    (tables,) = [p.tables for p in evidence.parts_of(found) if isinstance(p, evidence.Beside)]
+    (tables,) = [p for p in page.parts_of(found) if isinstance(p, list)]
     assert [table.caption for table in tables] == ["expected", "yours", "difference"]
     assert tables[2].cells == [["0", "0"], ["+0.2500", "0"]]
     assert tables[2].tints == [[0, 0], [1, 0]]

@@ -10,7 +10,7 @@ import sys
 import pytest
 from lessons import PATHS, code_cells
 
-from helpers.checks import place
+from helpers.checks import learner
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ heard = []
 for story in json.load(sys.stdin):
     shell.history_manager.input_hist_raw[:] = [""]
     shell.reset(new_session=False)
-    shell.run_cell("from helpers.checks.place import Memory as M")
+    shell.run_cell("from helpers.checks.learner import Memory as M")
     shell.run_cell("M.checked, M.named, M.shown, M.right = {}, None, {}, set()")
     shell.history_manager.input_hist_raw[:] = [""]
     for cell in story:
@@ -117,8 +117,8 @@ def test_a_misuse_names_the_exercises_of_the_notebook_that_runs(heard):
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_the_cells_of_every_notebook_tell_which_it_is(path, monkeypatch):
     sources = [cell["source"] for cell in code_cells(path)]
-    monkeypatch.setattr(place, "cells_run", lambda: sources)
-    monkeypatch.setattr(place.Memory, "checked", {})
-    assert place.notebook() == path.stem[:2]
-    room = [i for i, source in enumerate(sources) if place.TOOLS.search(source)]
+    monkeypatch.setattr(learner, "cells_run", lambda: sources)
+    monkeypatch.setattr(learner.Memory, "checked", {})
+    assert learner.notebook() == path.stem[:2]
+    room = [i for i, source in enumerate(sources) if learner.TOOLS.search(source)]
     assert len(room) == 1 and "check(" in sources[room[0] + 2]

@@ -12,8 +12,10 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -33,7 +35,10 @@ Edit it as you like: `check` replaces a function by your newest right answer and
 In a notebook, `from helpers import mine` runs on it; `make fresh` starts again.
 """'''
 FUTURE = "from __future__ import annotations"
+TENSORS = "from helpers.checks.sandbox import on_tensors"
+OLDER = "from helpers.checks.observe import on_tensors"  # where it lived in earlier versions
 HEADING = re.compile(r"^# -{10,} (\d\d)(?: · .*)?$")
+TOP, END = "", "~"  # sections before and after those of the notebooks
 
 
 def path_of() -> Path | None:
@@ -55,7 +60,7 @@ def keep(function: Callable, known: Exercise, tensors: bool) -> str:
     try:
         piece = piece_of(function, known.name)
         if tensors:
-            piece.imports["on_tensors"] = "from helpers.checks.sandbox import on_tensors"
+            piece.imports["on_tensors"] = TENSORS
             piece.definitions[known.name] = "@on_tensors\n" + piece.definitions[known.name]
         with locked(path.parent):
             write(path, piece, known)
@@ -90,7 +95,7 @@ def kept_names() -> tuple[set[str], str]:
     """The exercises that have an answer in the file, and what keeps it from being read, or ""."""
     path = path_of()
     try:
-        return set(read(path).functions()) if path and path.exists() else set(), ""
+        return set(functions(read(path))) if path and path.exists() else set(), ""
     except Obstacle as obstacle:
         return set(), str(obstacle)
     except OSError as error:
@@ -102,32 +107,22 @@ def kept_names() -> tuple[set[str], str]:
 
 @dataclass
 class Block:
-    """A statement of the file with the comments above it; `binds` are the names it defines."""
+    """A statement of the file with the comments above it; `binds` are the names it defines, and
+    `section` is the notebook under whose heading it stands."""
 
     text: str
     binds: tuple[str, ...] = ()
     kind: str = "other"
+    section: str = TOP
 
 
-@dataclass
-class Book:
-    """The file in sections: "" is its top, then one for each notebook."""
-
-    sections: dict[str, list[Block]] = field(default_factory=lambda: {"": []})
-    end: str = ""  # comments after the last statement
-
-    def functions(self) -> dict[str, Block]:
-        """The definitions of exercises."""
-        blocks = (block for blocks in self.sections.values() for block in blocks)
-        defined = {n: b for b in blocks if b.kind == "definition" for n in b.binds}
-        return {name: defined[name] for name in exercises() if name in defined}
-
-    def all(self) -> list[Block]:
-        """All blocks in order."""
-        return [block for blocks in self.sections.values() for block in blocks]
+def functions(blocks: Iterable[Block]) -> dict[str, Block]:
+    """The definitions of exercises, in the order of the course."""
+    defined = {n: b for b in blocks if b.kind == "definition" for n in b.binds}
+    return {name: defined[name] for name in exercises() if name in defined}
 
 
-def read(path: Path) -> Book:
+def read(path: Path) -> list[Block]:
     """Take the file apart. Raises Obstacle when it is no Python."""
     try:
         return parse(path.read_text(encoding="utf-8"))
@@ -144,71 +139,61 @@ def unreadable(path: Path, error: Exception) -> str:
     return f"{path.name} cannot be read" + (f", line {line}: {reason}" if line else f": {reason}")
 
 
-def parse(text: str) -> Book:
-    """Take a file apart into blocks; the comments above a statement belong to it."""
-    lines, book, section, done = text.split("\n"), Book(), "", 0
+def parse(text: str) -> list[Block]:
+    """Take a file apart; the comments above a statement belong to it."""
+    lines, blocks, section, done = text.replace(OLDER, TENSORS).split("\n"), [], TOP, 0
     for node in ast.parse(text).body:
+        block = block_of(node, "")
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        above, section = _without_headings(lines[done : first - 1], section)
         if first <= done:  # a second statement in the same line
-            book.sections[section][-1].binds += _kind(node)[1]
+            blocks[-1].binds += block.binds
             continue
-        done = node.end_lineno
-        body = "\n".join([*above, *lines[max(first - 1, 0) : node.end_lineno]]).strip("\n")
-        kind, binds = _kind(node)
-        book.sections.setdefault(section, []).append(Block(body, binds, kind))
-    above, _ = _without_headings(lines[done:], section)
-    book.end = "\n".join(above).strip()
-    return book
+        above, block.section = _without_headings(lines[done : first - 1], section)
+        section, done = block.section, node.end_lineno
+        block.text = "\n".join([*above, *lines[first - 1 : done]]).strip("\n")
+        blocks.append(block)
+    end = "\n".join(_without_headings(lines[done:], section)[0]).strip()
+    return [*blocks, *([Block(end, section=END)] if end else [])]
 
 
 def _without_headings(lines: list[str], section: str) -> tuple[list[str], str]:
     """Comments without the headings among them, and the section they lead to."""
     found = [match[1] for line in lines if (match := HEADING.match(line))]
-    kept = [line for line in lines if not HEADING.match(line)]
-    return kept, found[-1] if found else section
+    return [line for line in lines if not HEADING.match(line)], found[-1] if found else section
 
 
-def _kind(node: ast.stmt) -> tuple[str, tuple[str, ...]]:
-    """What a statement is, and the names it binds."""
+def block_of(node: ast.stmt, text: str) -> Block:
+    """A statement, what it is and which names it binds."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return "definition", (node.name,)
+        return Block(text, (node.name,), "definition")
+    if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+        return Block(text, kind="future")
     if isinstance(node, ast.Import | ast.ImportFrom):
-        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        names = tuple(a.asname or a.name.split(".")[0] for a in node.names)
-        return ("future", ()) if future else ("import", names)
+        return Block(text, tuple(a.asname or a.name.split(".")[0] for a in node.names), "import")
     if isinstance(node, ast.Assign):
-        return "constant", tuple(t.id for t in node.targets if isinstance(t, ast.Name))
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-        return "title", ()
-    return "other", ()
+        return Block(text, tuple(t.id for t in node.targets if hasattr(t, "id")), "constant")
+    title = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return Block(text, kind="title" if title else "other")
 
 
-def render(book: Book) -> str:
+def render(blocks: Iterable[Block]) -> str:
     """Put a file together: its title, imports, then a heading for each notebook."""
-    parts = [_joined(book.sections[""])]
-    for notebook in sorted(set(book.sections) - {""}):
-        rule = f"# {'-' * 64} {notebook} · {TITLES.get(notebook, 'My own')}"
-        parts += [rule, _joined(book.sections[notebook])]
-    return "\n\n\n".join(part for part in [*parts, book.end] if part) + "\n"
+    parts = []
+    for section, found in groupby(sorted(blocks, key=lambda b: b.section), lambda b: b.section):
+        if section not in (TOP, END):
+            parts.append(f"# {'-' * 64} {section} · {TITLES.get(section, 'My own')}")
+        first, *rest = found
+        pairs = pairwise([first, *rest])
+        parts.append(first.text + "".join(gap(*pair) + pair[1].text for pair in pairs))
+    return "\n\n\n".join(parts) + "\n"
 
 
-def _joined(blocks: list[Block]) -> str:
-    """Blocks one below the other: two empty lines around definitions, none among imports."""
-    text, before = "", None
-    for block in blocks:
-        if before is not None:
-            text += "\n" * _gap(before, block)
-        text, before = text + block.text, block
-    return text
-
-
-def _gap(before: Block, block: Block) -> int:
-    """Line ends between two blocks; the helpers' imports are a group of their own."""
+def gap(before: Block, block: Block) -> str:
+    """Two empty lines around definitions, none among imports; the helpers' are their own group."""
     if "definition" in (before.kind, block.kind):
-        return 3
+        return "\n\n\n"
     ours = ["from helpers" in b.text for b in (before, block)]
-    return 1 if before.kind == block.kind and ours[0] == ours[1] else 2
+    return "\n" if before.kind == block.kind and ours[0] == ours[1] else "\n\n"
 
 
 # ---------------------------------------------------------------- a new answer
@@ -217,48 +202,41 @@ def _gap(before: Block, block: Block) -> int:
 def write(path: Path, piece: Piece, known: Exercise) -> None:
     """Add an answer to the file, if the file still does what it did; else leave it as it was."""
     path = path.resolve()
-    book = read(path) if path.exists() else Book()
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    if not old.strip():
-        book = parse(f"{TITLE}\n\n{FUTURE}\n")
-    changed = insert(book, piece, known)
-    text = render(book)
-    if text == old:
-        return
-    verify(text, path, book, changed | {known.name})
-    replace(path, text)
+    old = read(path) if path.exists() else []
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    blocks = old or parse(f"{TITLE}\n\n{FUTURE}\n")
+    changed = insert(blocks, piece, known)
+    if (text := render(blocks)) != before:
+        verify(load(text, path), path.name, blocks, changed | {known.name})
+        replace(path, text)
 
 
-def insert(book: Book, piece: Piece, known: Exercise) -> set[str]:
+def insert(blocks: list[Block], piece: Piece, known: Exercise) -> set[str]:
     """Put the pieces where they belong; returns the names whose meaning has changed."""
-    if not any(block.kind == "future" for block in book.all()):
-        titles = [i + 1 for i, b in enumerate(book.sections[""][:1]) if b.kind == "title"]
-        book.sections[""].insert(max(titles, default=0), Block(FUTURE, kind="future"))
-    mine = set(book.functions()) | {known.name}
+    if not any(block.kind == "future" for block in blocks):
+        titled = bool(blocks) and blocks[0].kind == "title"
+        blocks.insert(int(titled), Block(FUTURE, kind="future"))
+    mine = {*functions(blocks), known.name}
     lines = import_lines(piece, mine)
-    changed = {name for name, line in lines.items() if _add_import(book, name, line)}
+    changed = {name for name, line in lines.items() if _add_import(blocks, name, line)}
     for name, source in piece.definitions.items():
-        if _add_definition(book, name, source, known):
+        if _add_definition(blocks, name, source, known):
             changed.add(name)
-    _drop_imports(book, mine)
+    own = [b for b in blocks if b.kind == "import" and len(b.binds) == 1 and b.binds[0] in mine]
+    blocks[:] = [b for b in blocks if b not in own or "from helpers" not in b.text]
     return changed
 
 
-def _add_import(book: Book, name: str, line: str) -> bool:
+def _add_import(blocks: list[Block], name: str, line: str) -> bool:
     """Add an import line, in its place in the alphabet; a name that means another thing stays."""
-    found = [block for block in book.all() if name in block.binds]
-    if found:
-        if any(_last_line(block) == line for block in found):
-            return False
-        if line.startswith("from helpers"):
-            return False  # a function of the file, or another import of it
+    if found := [_last_line(block) for block in blocks if name in block.binds]:
+        if line in found or line.startswith("from helpers"):
+            return False  # it is there, or a function of the file, or another import of it
         raise Obstacle(f"in the file `{name}` is another thing than `{line}`")
-    top = book.sections[""]
-    later = [
-        i for i, b in enumerate(top) if b.kind == "import" and rank(_last_line(b)) > rank(line)
-    ]
-    ends = [i + 1 for i, b in enumerate(top) if b.kind in ("title", "future", "import")]
-    top.insert(later[0] if later else max(ends, default=0), Block(line, (name,), "import"))
+    top = [(i, b) for i, b in enumerate(blocks) if b.section == TOP]
+    later = [i for i, b in top if b.kind == "import" and rank(_last_line(b)) > rank(line)]
+    ends = [i + 1 for i, b in top if b.kind in ("title", "future", "import")]
+    blocks.insert(later[0] if later else max(ends, default=0), Block(line, (name,), "import"))
     return True
 
 
@@ -271,41 +249,18 @@ def rank(line: str) -> tuple[bool, bool, str]:
     return line.startswith("from helpers"), line.startswith("from"), line
 
 
-def _add_definition(book: Book, name: str, source: str, known: Exercise) -> bool:
-    """Replace the definition of this name, or put it into the section of the exercise."""
-    for blocks in book.sections.values():
-        for i, block in enumerate(blocks):
-            if name in block.binds and block.kind in ("definition", "constant"):
-                before, blocks[i] = block.text, Block(source, (name,), _kind_of(source))
-                return before != source
-    section = book.sections.setdefault(known.notebook, [])
-    section.insert(_place(section, known), Block(source, (name,), _kind_of(source)))
+def _add_definition(blocks: list[Block], name: str, source: str, known: Exercise) -> bool:
+    """Replace the definition of this name, or put it before the answers to later exercises."""
+    new = block_of(ast.parse(source).body[0], source)
+    for i, block in enumerate(blocks):
+        if name in block.binds and block.kind in ("definition", "constant"):
+            new.section, blocks[i] = block.section, new
+            return block.text != source
+    new.section, order = known.notebook, list(exercises())
+    later = {known.name, *order[order.index(known.name) + 1 :]}
+    places = (i for i, b in enumerate(blocks) if b.section == new.section and later & {*b.binds})
+    blocks.insert(next(places, len(blocks)), new)
     return True
-
-
-def _kind_of(source: str) -> str:
-    return _kind(ast.parse(source).body[0])[0]
-
-
-def _place(section: list[Block], known: Exercise) -> int:
-    """Where a new block of an exercise stands: before the answers to later ones."""
-    order = list(exercises())
-    own = [i for i, b in enumerate(section) if known.name in b.binds]
-    later = [
-        i for i, b in enumerate(section)
-        if any(n in order and order.index(n) > order.index(known.name) for n in b.binds)
-    ]  # fmt: skip
-    return min(own + later, default=len(section))
-
-
-def _drop_imports(book: Book, mine: set[str]) -> None:
-    """A function that the file now has itself is not imported any more."""
-    for blocks in book.sections.values():
-        blocks[:] = [
-            block for block in blocks
-            if block.kind != "import" or len(block.binds) != 1 or block.binds[0] not in mine
-            or "from helpers" not in block.text
-        ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- is it still right
@@ -316,11 +271,15 @@ def load(text: str, path: Path) -> ModuleType:
     module = ModuleType("my_transformer")
     module.__file__ = str(path)
     try:
-        exec(compile(text, str(path), "exec", dont_inherit=True), vars(module))
+        code = compile(text.replace(OLDER, TENSORS), str(path), "exec", dont_inherit=True)
+        exec(code, vars(module))
     except (SyntaxError, ValueError) as error:
         raise Obstacle(unreadable(path, error)) from None
     except (Exception, SystemExit) as error:
-        raise Obstacle(f"{path.name}{_line_of(error, path)} stops: {_words(error)}") from None
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == str(path)]
+        line = f", line {lines[-1]}," if lines else ""
+        raise Obstacle(f"{path.name}{line} stops: {_words(error)}") from None
     return module
 
 
@@ -328,57 +287,41 @@ def _words(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _line_of(error: BaseException, path: Path) -> str:
-    """The line of the file in which an exception was raised."""
-    lines, trace = [], error.__traceback__
-    while trace:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            lines.append(trace.tb_lineno)
-        trace = trace.tb_next
-    return f", line {lines[-1]}," if lines else ""
-
-
-def verify(text: str, path: Path, book: Book, changed: set[str]) -> None:
+def verify(module: ModuleType, file: str, blocks: list[Block], changed: set[str]) -> None:
     """Grade the answers that the change may touch, as they stand in the new file."""
-    module = load(text, path)
-    for name in sorted(_touched(book, changed)):
+    found = functions(blocks)
+    for name in _touched(blocks, changed):
         verdict = grade(getattr(module, name), name)
-        if verdict.status != RIGHT:
-            if name in changed:
-                where = _where_it_runs(name, book)
-                text = f"in {path.name}, {where}, it is not right: {verdict.message.rstrip('.')}"
-                raise Obstacle(text)
-            raise Obstacle(_disturbed(name, path, changed))
+        if verdict.status == RIGHT:
+            continue
+        if name in changed:  # say what it meets in the file that it did not meet in the notebook
+            own = _listed(set(names_used(found[name].text)) & set(found) - {name})
+            where = f"where it runs on your {own}" if own else "away from the notebook"
+            said = verdict.message.rstrip(".")
+            raise Obstacle(f"in {file}, {where}, it is not right: {said}")
+        others = _listed(changed - set(exercises()))
+        cause = f"; give {others} another name" if others else ""
+        raise Obstacle(f"your `{name}` in {file} would not be right any more{cause}")
 
 
-def _where_it_runs(name: str, book: Book) -> str:
-    """Say what an answer meets in the file that it did not meet in the notebook."""
-    used = set(names_used(book.functions()[name].text)) & set(book.functions()) - {name}
-    own = ", ".join(f"`{n}`" for n in sorted(used))
-    return f"where it runs on your {own}" if own else "away from the notebook"
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-def _disturbed(name: str, path: Path, changed: set[str]) -> str:
-    """Say that an answer which is right in the notebook would spoil an older one."""
-    others = ", ".join(f"`{n}`" for n in sorted(changed - set(exercises())))
-    cause = f"; give {others} another name" if others else ""
-    return f"your `{name}` in {path.name} would not be right any more{cause}"
-
-
-def _touched(book: Book, changed: set[str]) -> set[str]:
+def _touched(blocks: list[Block], changed: set[str]) -> list[str]:
     """The answers in the file that are new, or use what is new, however indirectly."""
-    uses = {n: set(names_used(b.text)) for b in book.all() if b.kind == "definition"
-            for n in b.binds}  # fmt: skip
+    definitions = [block for block in blocks if block.kind == "definition"]
+    uses = {name: set(names_used(b.text)) for b in definitions for name in b.binds}
     reached = set(changed)
     while more := {name for name in uses if uses[name] & reached} - reached:
         reached |= more
-    return reached & set(book.functions())
+    return sorted(reached & set(functions(blocks)))
 
 
 def replace(path: Path, text: str) -> None:
     """Write a file all at once: a reader sees the old one or the new one, never a half."""
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o644
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".my_transformer-", suffix=".tmp")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp")
     try:
         with open(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
@@ -402,22 +345,20 @@ def locked(folder: Path) -> Iterator[None]:
     except ImportError:
         yield
         return
-    handle = os.open(folder, os.O_RDONLY)  # the folder itself: no file is left behind
+    handle, end = os.open(folder, os.O_RDONLY), time.monotonic() + PATIENCE  # no file is left
     try:
-        _wait_for(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB))
+        while _is_taken(lambda: fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+            if time.monotonic() > end:
+                raise Obstacle("another notebook has been writing it for a while")
+            time.sleep(0.02)
         yield
     finally:
         os.close(handle)
 
 
-def _wait_for(lock: Callable[[], None]) -> None:
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return lock()
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise Obstacle("another notebook has been writing it for a while") from None
-            time.sleep(0.02)
-        except OSError:  # a file system without locks
-            return None
+def _is_taken(lock: Callable[[], None]) -> bool:
+    try:
+        lock()
+    except OSError as error:  # any other: a file system without locks
+        return isinstance(error, BlockingIOError)
+    return False

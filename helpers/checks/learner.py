@@ -1,27 +1,55 @@
-"""What a learner calls: `check`, `hint`, `solution` and `progress`."""
+"""What a learner calls: `check`, `hint`, `solution` and `progress`.
+
+The session remembers what was checked, IPython which cells were run: by both `hint` knows which
+notebook runs, and which of its exercises is being written.
+"""
 
 import inspect
 import re
-from collections.abc import Callable
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import CodeType, FunctionType
 from typing import Any
 
-from helpers.checks import page, place
+from helpers.checks import page
 from helpers.checks.compare import Raised, in_plain_words, type_name
-from helpers.checks.evidence import Part, Words, parts_of
 from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
 from helpers.checks.keep import keep, kept_names, wants_tensors
 from helpers.checks.page import Shown
-from helpers.checks.place import Memory
 from helpers.checks.sandbox import as_written, on_tensors, plain
 from helpers.checks.whys import Repair
 from helpers.exercises import ASKED, exercises, nearest
 from helpers.exercises.exercise import Exercise
-from helpers.stages import TITLES
+from helpers.stages import STAGES, TITLES
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
 STEPS = ("a nudge", "the idea", "the line")
 SMALL = 3000  # bytes of an output that stands in every saved notebook
+DEFINITION = re.compile(r"^def\s+(\w+)\s*\(", re.MULTILINE)
+MAP = re.compile(r'^stage_map\("([\w-]+)"\)', re.MULTILINE)  # each notebook shows its own first
+TOOLS = re.compile(r"^from helpers\.checks import\b", re.MULTILINE)  # the room *Your turn* begins
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A check: what it found, after how many cells, and whether the answer was a new one."""
+
+    status: str
+    cells: int
+    code: CodeType | None
+    is_new: bool
+    repair: Repair | None = None  # the change that hint shows next
+
+
+class Memory:
+    """What this session remembers: each exercise's newest check, in order; the exercise that help
+    was asked for since then; which hints were shown, and what is right."""
+
+    checked: dict[str, Checked] = {}  # noqa: RUF012
+    named: str | None = None
+    shown: dict[str, int] = {}  # noqa: RUF012
+    right: set[str] = set()  # noqa: RUF012
 
 
 # ---------------------------------------------------------------- check
@@ -39,8 +67,10 @@ def check(function: Any = None) -> Any:
         page.display(unknown(function))
         return function
     function = as_written(function)
-    if is_of_the_course(function):
-        place.remember_again(known.name)
+    home = getattr(function, "__module__", None)
+    if isinstance(home, str) and home.startswith("helpers."):  # a check's own result, no answer
+        before = Memory.checked.get(known.name, Checked(NOT_ATTEMPTED, 0, None, is_new=False))
+        remember(known.name, replace(before, cells=len(cells_run())))
         page.display(already(known))
         return function
     return handed_back(function, known)
@@ -48,20 +78,24 @@ def check(function: Any = None) -> Any:
 
 def handed_back(function: Any, known: Exercise) -> Any:
     """Judge an answer and show the verdict; returns what the notebook goes on with."""
-    verdict = judged(function, known)
-    place.remember(known.name, function, verdict.status, verdict.repair)
+    verdict, before = judged(function, known), Memory.checked.get(known.name)
+    code = function.__code__ if isinstance(function, FunctionType) else None
+    is_new = before is None or before.code != code
+    found = Checked(verdict.status, len(cells_run()), code, is_new, verdict.repair)
+    remember(known.name, found)
     if verdict.status != RIGHT:
         page.display(shown(verdict, known))
         return known.reference
+    Memory.right.add(known.name)
     tensors = verdict.backend == "torch" and wants_tensors(function, known)
     page.display(shown(verdict, known, keep(function, known, tensors)))
     return on_tensors(function) if tensors else function
 
 
-def is_of_the_course(function: Any) -> bool:
-    """Whether it is a helper, such as a check returns, and not the learner's answer."""
-    home = getattr(function, "__module__", None)
-    return isinstance(home, str) and home.startswith("helpers.")
+def remember(name: str, found: Checked) -> None:
+    """Remember a check as the newest."""
+    Memory.checked.pop(name, None)
+    Memory.checked[name], Memory.named = found, None
 
 
 def judged(function: Any, known: Exercise) -> Verdict:
@@ -105,8 +139,7 @@ def unknown(function: Any) -> Shown:
         text += offered()
     else:
         text = no_exercise(name)
-    markup = page.card("not attempted", text, "")
-    return Shown(markup, page.printable(f"not attempted: {text}".replace("`", "")))
+    return page.said(page.card("not attempted", text, ""), f"not attempted: {text}")
 
 
 def no_exercise(name: str) -> str:
@@ -117,26 +150,22 @@ def no_exercise(name: str) -> str:
 
 def example(command: str) -> str:
     """A call with one of this notebook's exercises."""
-    name = (*place.here(), "softmax")[0]
+    name = (*here(), "softmax")[0]
     return f"`{name} = check({name})`" if command == "check" else f'`{command}("{name}")`'
 
 
 def offered() -> str:
     """What can be asked for: this notebook's exercises, or where all of them are listed."""
-    if names := place.here():
+    if names := here():
         return "In this notebook: " + ", ".join(f"`{name}`" for name in names) + "."
     return "All exercises: `from helpers.checks import progress`, then `progress()`."
 
 
 def already(known: Exercise) -> Shown:
     """The notebook's cell was run again with the reference that it got before."""
-    name = known.name
-    text = (
-        f"`{name}` is the course's own now: run the cell with your function first, then this one."
-    )
-    return Shown(
-        page.card("not attempted", text, folded(known)), f"{name}: {text.replace('`', '')}"
-    )
+    name, first = known.name, "run the cell with your function first, then this one"
+    text = f"`{name}` is the course's own now: {first}."
+    return page.said(page.card("not attempted", text, folded(known)), f"{known.name}: {text}")
 
 
 # ---------------------------------------------------------------- the verdict
@@ -148,15 +177,13 @@ def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
         return not_attempted(known)
     status, message = STATUS[verdict.status], verdict.message.replace("Right on ", "tried on ", 1)
     evidence = verdict.evidence and untold(verdict.evidence, message)
-    parts = parts_of(evidence, known.whole_numbers) if evidence else []
-    parts = [part for part in parts if not is_told(part, message)]
-    markup, text = page.shown_parts(parts)
+    parts = page.parts_of(evidence, known.whole_numbers) if evidence else []
+    markup, text = page.shown_parts([part for part in parts if not is_told(part, message)])
     markup += page.paragraph(kept) if kept else ""
     markup += way(known) if verdict.status == RIGHT else folded(known)
-    body = page.card(status, f"`{known.name}`: {message}", markup)
     pause = "," if verdict.status == RIGHT else "."
-    lines = [f"{known.name}: {status}{pause} {message}", text, kept.replace("`", "")]
-    return Shown(body, page.printable("\n".join(filter(None, lines)).replace("`", "")))
+    lines = filter(None, [f"{known.name}: {status}{pause} {message}", text, kept])
+    return page.said(page.card(status, f"`{known.name}`: {message}", markup), "\n".join(lines))
 
 
 def untold(evidence: Evidence, message: str) -> Evidence:
@@ -167,9 +194,9 @@ def untold(evidence: Evidence, message: str) -> Evidence:
     return evidence
 
 
-def is_told(part: Part, message: str) -> bool:
+def is_told(part: page.Part, message: str) -> bool:
     """Whether the message says it already."""
-    text = part.text.partition(": ")[2] if isinstance(part, Words) else ""
+    text = part.partition(": ")[2] if isinstance(part, str) else ""
     opening = f"{text[:1].upper()}{text[1:].rstrip('.')}:"
     failed = f"This must hold and does not: {text}."
     return bool(text) and (message.startswith(opening) or failed in message)
@@ -195,28 +222,20 @@ def folded(known: Exercise) -> str:
 
 def way(known: Exercise) -> str:
     """The solution and what its parts are for, folded."""
-    return page.fold("solution", page.code(source_of(known)) + reasons_html(known))
-
-
-def source_of(known: Exercise) -> str:
-    """The first answer: one way to write it, as it runs in its notebook."""
-    return known.answers[0]
+    why = "".join(map(page.paragraph, reasons(known)))
+    return page.fold("solution", page.code(known.answers[0]) + why)
 
 
 def reasons(known: Exercise) -> list[str]:
     """What the parts of the solution are for, each with its code."""
-    shown = source_of(known)
-    pairs = ((next((c for c in why.code if holds(shown, c)), ""), why.text) for why in known.whys)
+    source = known.answers[0]
+    pairs = ((next((c for c in why.code if holds(source, c)), ""), why.text) for why in known.whys)
     return [f"`{code}`: {text}" for code, text in pairs if code]
 
 
 def holds(source: str, code: str) -> bool:
     """Whether a piece of code stands in a source, as whole words."""
     return re.search(rf"(?<![\w.]){re.escape(code)}(?!\w)", source) is not None
-
-
-def reasons_html(known: Exercise) -> str:
-    return "".join(map(page.paragraph, reasons(known)))
 
 
 # ---------------------------------------------------------------- help
@@ -229,31 +248,30 @@ def hint(name: str | Callable | None = None) -> None:
     Without a name it is about the exercise that is being written.
     """
     known = asked(name)
+    found = known and Memory.checked.get(known.name)
     if known is None:
         page.display(listing(name, "hint"))
-    elif repair := place.take_repair(known.name):
-        page.display(changed(known, repair))
+    elif found and found.repair:
+        Memory.checked[known.name] = replace(found, repair=None)
+        page.display(changed(known, found.repair))
     else:
         page.display(step_of(known))
 
 
-def changed(known: Exercise, repair: Repair) -> Shown:
+def changed(known: Exercise, repair: Repair | None) -> Shown:
     """The learner's line beside the one that passes, and why."""
     many = "These two changes pass" if repair.also else "This one change passes"
-    title = f"`{known.name}`: {many} every test."
-    markup, lines = page.paragraph(title), [title]
+    lines = [f"`{known.name}`: {many} every test."]
+    markup = page.paragraph(lines[0])
     while repair:
-        for head, source in (
-            (f"line {repair.line}, yours", repair.before),
-            ("changed", repair.after),
-        ):
-            source = source or ("(nothing)" if head == "changed" else "(a new line here)")
-            markup += page.paragraph(f"{head}:") + page.code(source)
-            lines += [f"{head}:", source]
+        before, after = repair.before or "(a new line here)", repair.after or "(nothing)"
+        for head, source in ((f"line {repair.line}, yours:", before), ("changed:", after)):
+            markup += page.paragraph(head) + page.code(source)
+            lines += [head, source]
         markup += page.paragraph(repair.why) if repair.why else ""
         lines += [repair.why] if repair.why else []
         repair = repair.also
-    return Shown(markup, page.printable("\n".join(lines).replace("`", "")))
+    return page.said(markup, "\n".join(lines))
 
 
 def step_of(known: Exercise) -> Shown:
@@ -265,7 +283,7 @@ def step_of(known: Exercise) -> Shown:
     else:
         Memory.shown[known.name] = step + 1
         text = f"`{known.name}`, hint {step + 1} of 3, {STEPS[step]}: {known.hints[step]}"
-    return Shown(page.paragraph(text), text.replace("`", ""))
+    return page.said(page.paragraph(text), text)
 
 
 def solution(name: str | Callable | None = None) -> None:
@@ -274,16 +292,16 @@ def solution(name: str | Callable | None = None) -> None:
     if known is None:
         page.display(listing(name, "solution"))
         return
-    source, title = source_of(known), f"`{known.name}`, one way:"
-    text = "\n".join([source, "", *(f"# {why}" for why in reasons(known))]).strip("\n")
-    markup = page.paragraph(title) + page.code(source) + reasons_html(known)
-    page.display(Shown(markup, text.replace("`", "")))
+    source, why = known.answers[0], reasons(known)
+    markup = page.paragraph(f"`{known.name}`, one way:") + page.code(source)
+    text = "\n".join([source, "", *(f"# {line}" for line in why)]).strip("\n")
+    page.display(page.said(markup + "".join(map(page.paragraph, why)), text))
 
 
 def asked(name: Any) -> Exercise | None:
     """The exercise that is meant: by name or function, by default the one being written."""
     if name is None:
-        name = place.current()
+        name = current()
     known = exercises().get(name if isinstance(name, str) else name_of(name))
     Memory.named = known and known.name
     return known
@@ -291,36 +309,86 @@ def asked(name: Any) -> Exercise | None:
 
 def listing(name: Any, command: str) -> Shown:
     """Say which names can be asked for."""
-    said = name if isinstance(name, str) else name_of(name)
-    text = no_exercise(said) if said else f"Say which: {example(command)}. {offered()}"
-    return Shown(page.paragraph(text), page.printable(text.replace("`", "")))
-
-
-# ---------------------------------------------------------------- progress
+    given = name if isinstance(name, str) else name_of(name)
+    text = no_exercise(given) if given else f"Say which: {example(command)}. {offered()}"
+    return page.said(page.paragraph(text), text)
 
 
 def progress() -> None:
     """Show what the notebooks ask for, done and open: done is what is kept or right just now."""
     kept, obstacle = kept_names()
-    made = progress_map(kept | Memory.right)
-    if obstacle:
-        text = f"{obstacle}. What it holds is not counted."
-        plain_text = f"{text}\n{made.text}".replace("`", "")
-        made = Shown(page.paragraph(text) + made.html, page.printable(plain_text))
-    page.display(made)
-
-
-def progress_map(done: set[str]) -> Shown:
-    """The map of the exercises, those in `done` marked."""
-    asked = {name for names in ASKED.values() for name in names}
-    title = f"{len(asked & done)} of {len(asked)} exercises done"
-    rows, lines = [], [f"{title}."]
+    done, rows = kept | Memory.right, []
     for notebook, names in ASKED.items():
         count = f"{sum(name in done for name in names)} of {len(names)}"
-        heading = f"{notebook} · {TITLES[notebook]}"
-        marks = [f"{'✓' if name in done else '○'} {name}" for name in names]
-        rows.append([heading, count, ", ".join(marks)])
-        lines.append(f"{heading}, {count}: " + ", ".join(marks))
-    lines.append("✓ done, ○ open")
-    table = page.overview(title, ["notebook", "done", "✓ done, ○ open"], rows)
-    return Shown(table, "\n".join(lines))
+        marks = ", ".join(f"{'✓' if name in done else '○'} {name}" for name in names)
+        rows.append([f"{notebook} · {TITLES[notebook]}", count, marks])
+    every = {name for names in ASKED.values() for name in names}
+    title, key = f"{len(every & done)} of {len(every)} exercises done", "✓ done, ○ open"
+    lines = [f"{title}.", *(f"{head}, {count}: {marks}" for head, count, marks in rows), key]
+    markup = page.overview(title, ["notebook", "done", key], rows)
+    if obstacle:
+        lines.insert(0, f"{obstacle}. What it holds is not counted.")
+        markup = page.paragraph(lines[0]) + markup
+    page.display(page.said(markup, "\n".join(lines)))
+
+
+# ---------------------------------------------------------------- where the learner is
+
+
+def current() -> str | None:
+    """The exercise that the learner is at, None where nothing tells.
+
+    A function that was written after the last check, else what help was asked for since then, else
+    what was checked last. When all cells ran, the last check tells nothing: then an answer that is
+    not right yet, the newest first, and without any the first open exercise.
+    """
+    if name := written() or Memory.named:
+        return name
+    last, names = last_checked(), here()
+    all_ran = list(Memory.checked)[-len(names) :] == list(names)
+    if last and not all_ran and Memory.checked[last].status != RIGHT:
+        return last
+    wrong = [n for n, found in Memory.checked.items() if n in names and found.status == WRONG]
+    new = [name for name in wrong if Memory.checked[name].is_new]
+    return next(reversed(new or wrong), None) or next_open(last, names) or last
+
+
+def last_checked() -> str | None:
+    """The exercise of the newest check."""
+    return next(reversed(Memory.checked), None)
+
+
+def written() -> str | None:
+    """The exercise that was defined last since the last check, in the room *Your turn*."""
+    cells = cells_run()
+    room = next((i for i, source in enumerate(cells) if TOOLS.search(source)), 0)
+    begin = max([room, *(found.cells for found in Memory.checked.values())])
+    lesson = set(cells[:room])  # its cells may run again, and are no answers
+    found = [DEFINITION.findall(source) for source in cells[begin:] if source not in lesson]
+    names = [name for cell in found for name in cell if name in (here() or exercises())]
+    return names[-1] if names else None
+
+
+def next_open(last: str | None, names: Sequence[str]) -> str | None:
+    """The first of a notebook's exercises that is not done, from the last checked on."""
+    begin, done = names.index(last) + 1 if last in names else 0, kept_names()[0] | Memory.right
+    return next((n for n in (*names[begin:], *names[:begin]) if n not in done), None)
+
+
+def here() -> Sequence[str]:
+    """What this notebook asks for, () where it is not known."""
+    last = last_checked()
+    return ASKED.get(exercises()[last].notebook if last else notebook(), ())
+
+
+def notebook() -> str:
+    """The number of the notebook that runs, "" where its map was not drawn."""
+    found = [match[1] for source in cells_run() if (match := MAP.search(source))]
+    return STAGES.get(found[0], "") if found else ""
+
+
+def cells_run() -> list[str]:
+    """The sources of the cells run so far, with the one that runs; [] without IPython."""
+    interactive = sys.modules.get("IPython")
+    history = getattr(interactive and interactive.get_ipython(), "history_manager", None)
+    return list(getattr(history, "input_hist_raw", ()))

@@ -1,6 +1,7 @@
 """What a function needs to stand in a file of its own: its source, and the names it uses."""
 
 import ast
+import contextlib
 import inspect
 import linecache
 import symtable
@@ -14,6 +15,7 @@ from typing import Any
 from helpers.exercises import exercises
 
 SIMPLE = (bool, int, float, complex, str, bytes, type(None))
+OWN = ("helpers.mine", "my_transformer", "__main__")  # modules of the learner's
 
 
 class Obstacle(Exception):
@@ -49,14 +51,14 @@ def import_lines(piece: Piece, mine: Collection[str] = ()) -> dict[str, str]:
 
 def source_of(function: Callable, name: str) -> str:
     """The text of a function's definition, from the margin."""
-    if getattr(function, "__name__", "") == "<lambda>":
-        raise Obstacle(f"a lambda has no name of its own: write `def {name}(…):` with a `return`")
-    if getattr(function, "__name__", name) != name:
-        raise Obstacle(f"it was defined as `{function.__name__}`: write `def {name}(…):`")
+    called, definition = getattr(function, "__name__", name), f"write `def {name}(…):`"
+    if called == "<lambda>":
+        raise Obstacle(f"a lambda has no name of its own: {definition} with a `return`")
+    if called != name:
+        raise Obstacle(f"it was defined as `{called}`: {definition}")
     text = _class_source(function) if inspect.isclass(function) else _function_source(function)
-    node = ast.parse(text).body[0]
-    if getattr(node, "name", None) != name:
-        raise Obstacle(f"its source is no plain definition: write `def {name}(…):`")
+    if getattr(ast.parse(text).body[0], "name", None) != name:
+        raise Obstacle(f"its source is no plain definition: {definition}")
     return text
 
 
@@ -64,8 +66,9 @@ def _function_source(function: Callable) -> str:
     plain = inspect.unwrap(function)
     if not isinstance(plain, FunctionType):
         raise Obstacle("it is not written as a function: begin it with `def`")
-    if plain.__code__.co_freevars:
-        raise Obstacle(f"it is made inside another function, of which it uses {_free(plain)}")
+    if free := plain.__code__.co_freevars:
+        names = ", ".join(f"`{name}`" for name in free if name != "__class__")
+        raise Obstacle(f"it is made inside another function, of which it uses {names}")
     try:
         text = textwrap.dedent(inspect.getsource(plain)).strip("\n")
         ast.parse(text)
@@ -74,15 +77,13 @@ def _function_source(function: Callable) -> str:
     return text
 
 
-def _free(function: FunctionType) -> str:
-    names = [name for name in function.__code__.co_freevars if name != "__class__"]
-    return ", ".join(f"`{name}`" for name in names)
+def _methods(cls: type) -> list[FunctionType]:
+    return [value for value in vars(cls).values() if isinstance(value, FunctionType)]
 
 
 def _class_source(cls: type) -> str:
     """A class of the notebook: `inspect` finds no file for it, its methods have one."""
-    methods = [value for value in vars(cls).values() if isinstance(value, FunctionType)]
-    for file in {method.__code__.co_filename for method in methods}:
+    for file in {method.__code__.co_filename for method in _methods(cls)}:
         lines = linecache.getlines(file)
         for node in ast.walk(ast.parse("".join(lines))):
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
@@ -95,32 +96,24 @@ def _class_source(cls: type) -> str:
 
 
 def names_used(source: str) -> list[str]:
-    """The global names that a definition uses, in order, without those of annotations alone."""
+    """The global names that a definition uses, in order, without those of annotations alone,
+    which are never looked up."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             node.returns = None
         elif isinstance(node, ast.arg):
             node.annotation = None
-    known = _globals(symtable.symtable(ast.unparse(tree), "kept", "exec"), top=True)
-    return list(dict.fromkeys(known))
+    return list(dict.fromkeys(_globals(symtable.symtable(ast.unparse(tree), "kept", "exec"))))
 
 
-def _globals(table: symtable.SymbolTable, top: bool = False) -> Iterator[str]:
+def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+    top = table.get_type() == "module"
     for symbol in table.get_symbols():
         if symbol.is_referenced() if top else symbol.is_global():
             yield symbol.get_name()
     for child in table.get_children():
         yield from _globals(child)
-
-
-def _annotated(source: str) -> set[str]:
-    """The names in annotations, which are nice to import but never looked up."""
-    nodes = list(ast.walk(ast.parse(source)))
-    notes = [getattr(node, "annotation", None) for node in nodes]
-    notes += [getattr(node, "returns", None) for node in nodes]
-    names = (name for note in notes if note is not None for name in ast.walk(note))
-    return {name.id for name in names if isinstance(name, ast.Name)}
 
 
 # ---------------------------------------------------------------- what each name is
@@ -134,24 +127,20 @@ def _add(function: Callable, name: str, piece: Piece) -> None:
     for used in names_used(source):
         if used not in piece.definitions and used in scope and not used.startswith("__"):
             _resolve(used, scope[used], piece)
-    for used in _annotated(source) & scope.keys() - piece.definitions.keys():
-        if isinstance(scope[used], ModuleType) or _import_of(used, scope[used]):
-            _resolve(used, scope[used], piece)
     del piece.definitions[name]
     piece.definitions[name] = source
 
 
 def _scope(function: Callable) -> Mapping[str, Any]:
     if inspect.isclass(function):
-        methods = [value for value in vars(function).values() if isinstance(value, FunctionType)]
-        return methods[0].__globals__ if methods else {}
+        return next((method.__globals__ for method in _methods(function)), {})
     return inspect.unwrap(function).__globals__
 
 
 def _resolve(name: str, value: Any, piece: Piece) -> None:
     """Say in code what a global name of the notebook is."""
     if isinstance(value, ModuleType):
-        piece.imports[name] = _import_of_module(name, value)
+        piece.imports[name] = _import_of_module(name, value.__name__)
     elif name in exercises() and callable(value):
         piece.wanted.add(name)
     elif name in exercises():
@@ -171,42 +160,32 @@ def _add_helper(name: str, value: Any, piece: Piece) -> None:
     try:
         _add(value, name, piece)
     except Obstacle as obstacle:
-        text = str(obstacle)
-        if text.startswith("it uses the notebook's"):
+        if str(obstacle).startswith("it uses the notebook's"):
             raise
-        raise Obstacle(f"it uses the notebook's `{name}`, and {text}") from None
+        raise Obstacle(f"it uses the notebook's `{name}`, and {obstacle}") from None
 
 
-def _import_of_module(name: str, module: ModuleType) -> str:
-    path = module.__name__
-    if path in ("helpers.mine", "my_transformer", "__main__"):
+def _import_of_module(name: str, home: str) -> str:
+    if home in OWN:
         raise Obstacle(f"it uses `{name}`, that is, itself")
-    return f"import {path}" if path == name else f"import {path} as {name}"
+    return f"import {home}" if home == name else f"import {home} as {name}"
 
 
 def _import_of(name: str, value: Any) -> str | None:
     """The import line of what a library defines, None for what the notebook does."""
-    home, own = getattr(value, "__module__", None), getattr(value, "__name__", None)
-    places = [home] if isinstance(home, str) else []
-    places += ["numpy", "math", "torch", "torch.nn.functional"]  # ufuncs and builtins have no home
-    for place in places if isinstance(own, str) else []:
-        module = _module(place)
+    own = getattr(value, "__name__", None)
+    places = [getattr(value, "__module__", None), "numpy", "math", "torch", "torch.nn.functional"]
+    for place in places if isinstance(own, str) else []:  # ufuncs and builtins have no home
+        module = sys.modules.get(place) if isinstance(place, str) and place not in OWN else None
         if module is not None and getattr(module, own, None) is value:
             return f"from {place} import {own}" + (f" as {name}" if own != name else "")
     return None
-
-
-def _module(path: str) -> ModuleType | None:
-    return None if path in ("__main__", "my_transformer") else sys.modules.get(path)
 
 
 def _is_simple(value: Any) -> bool:
     """Numbers, text, truth, None and tuples of these, which Python reads back as it writes them."""
     if type(value) is tuple:
         return all(map(_is_simple, value))
-    if type(value) not in SIMPLE:
-        return False
-    try:
-        return bool(ast.literal_eval(repr(value)) == value)
-    except (ValueError, SyntaxError):
-        return False
+    with contextlib.suppress(ValueError, SyntaxError):
+        return type(value) in SIMPLE and bool(ast.literal_eval(repr(value)) == value)
+    return False
