@@ -100,26 +100,10 @@ def single_characters(sentence, lower=True):
 
 
 @tokenize.mistake
-def apostrophe_splits(sentence, lower=True):
-    """An apostrophe splits a word, as in "won't". Inside a word it is no punctuation mark: keep
-    "won't" together as one token."""
-    tokens = re.findall(r"\w+|[^\w\s]", sentence)
-    return [token.lower() for token in tokens] if lower else tokens
-
-
-@tokenize.mistake
 def lower_ignored(sentence, lower=True):
     """The argument lower has no effect: all is lower-cased, whatever the caller said. With
     lower=False capitals must stay as they were written."""
     return re.findall(WORDS_AND_MARKS, sentence.lower())
-
-
-@tokenize.mistake
-def each_token_once(sentence, lower=True):
-    """Words that come again are missing. Tokens are the whole text in its order, repeated words
-    included; to keep each once is the work of the vocabulary."""
-    tokens = re.findall(WORDS_AND_MARKS, sentence)
-    return list(dict.fromkeys(token.lower() if lower else token for token in tokens))
 
 
 # ---------------------------------------------------------------- bigram_probs
@@ -326,44 +310,12 @@ def seen_or_not(sentences, vocab, smoothing=0.0):
 
 
 @bigram_probs.mistake
-def divided_by_occurrences(sentences, vocab, smoothing=0.0):
-    """A row is divided by how often its word occurs, ends of sentences included. There nothing
-    follows it: divide by how often anything did, the sum of the row."""
-    counts = count(pairs_in(sentences), vocab, smoothing)
-    seen = count(((word, word) for s in sentences for word in s.split()), vocab).diagonal()
-    total = (seen + smoothing * len(vocab))[:, None]
-    return counts / np.where(total == 0, 1, total)
-
-
-@bigram_probs.mistake
-def smoothing_ignored(sentences, vocab, smoothing=0.0):
-    """The argument smoothing has no effect. It is a count that every pair gets in advance, seen or
-    not: add it to all counts before the division."""
-    return shares(count(pairs_in(sentences), vocab))
-
-
-@bigram_probs.mistake
 def smoothing_once_in_the_sum(sentences, vocab, smoothing=0.0):
     """The sum of a row grows by smoothing once, though each of its V counts does, so rows do not
     sum to 1. Sum the row after smoothing was added to all its counts."""
     counts = count(pairs_in(sentences), vocab)
     total = counts.sum(axis=1, keepdims=True) + smoothing
     return (counts + smoothing) / np.where(total == 0, 1, total)
-
-
-@bigram_probs.mistake
-def smoothing_after_the_division(sentences, vocab, smoothing=0.0):
-    """Smoothing is added to the probabilities, so that rows no longer sum to 1. It is a count:
-    add it to the counts, before each row is divided by its sum."""
-    return shares(count(pairs_in(sentences), vocab)) + smoothing
-
-
-@bigram_probs.mistake
-def smoothing_on_seen_pairs(sentences, vocab, smoothing=0.0):
-    """Only pairs that were seen get smoothing. It is meant for the others, whose probability would
-    be 0: add it to every count, the zeros too."""
-    counts = count(pairs_in(sentences), vocab)
-    return shares(np.where(counts > 0, counts + smoothing, 0))
 
 
 @bigram_probs.mistake
@@ -476,14 +428,6 @@ def places(sentence: str, vocab: list[str]) -> np.ndarray:
 
 
 @came.mistake
-def row_and_column_swapped(sentence, vocab, table):
-    """Row and column are swapped: this is the probability of the word before, given the word that
-    came. The word before is the row, the word that came the column."""
-    ids = places(sentence, vocab)
-    return table[ids[1:], ids[:-1]]
-
-
-@came.mistake
 def a_row_for_each_word(sentence, vocab, table):
     """These are whole rows: the probabilities of all words that could have come. Of each row take
     one number, that of the word that did come."""
@@ -499,26 +443,10 @@ def every_row_with_every_column(sentence, vocab, table):
 
 
 @came.mistake
-def multiplied_together(sentence, vocab, table):
-    """The probabilities are multiplied into one number, that of the whole sentence. Return them
-    one by one, a number for each word after the first."""
-    ids = places(sentence, vocab)
-    return table[ids[:-1], ids[1:]].prod()
-
-
-@came.mistake
 def the_likeliest_word(sentence, vocab, table):
     """These are the largest numbers of the rows, the probabilities of the likeliest words. The
     question is how probable the word was that really came."""
     return table[places(sentence, vocab)[:-1]].max(axis=1)
-
-
-@came.mistake
-def a_number_for_the_first_word(sentence, vocab, table):
-    """There is a number for the first word too, a 1. No word comes before it, so the table says
-    nothing about it: T words give T − 1 numbers."""
-    ids = places(sentence, vocab)
-    return np.concatenate([[1.0], table[ids[:-1], ids[1:]]])
 
 
 # ---------------------------------------------------------------- perplexity
@@ -611,13 +539,6 @@ def sum_instead_of_mean(probs):
 
 
 @unsure.mistake
-def exp_missing(probs):
-    """This is the mean surprise itself. The last step is missing: exp turns it back into a number
-    of equally likely words, 6 for a die."""
-    return -np.log(probs).mean()
-
-
-@unsure.mistake
 def mean_before_log(probs):
     """The probabilities are averaged, and so one very unlikely word hardly counts. Each word has
     a surprise of its own: first the logs, then the mean of them."""
@@ -625,42 +546,7 @@ def mean_before_log(probs):
 
 
 @unsure.mistake
-def mean_after_exp(probs):
-    """This is the mean of 1/p, in which the most unlikely word counts for almost everything. The
-    order is: surprises, their mean, and only then exp."""
-    return (1 / probs).mean()
-
-
-@unsure.mistake
 def product_underflows(probs):
     """The product of many probabilities becomes 0 in the computer (underflow), and its root with
     it. Logs of small numbers are moderate: add these instead of multiplying."""
     return probs.prod() ** (-1 / len(probs))
-
-
-@unsure.mistake
-def a_surprise_for_each_word(probs):
-    """There is a number for each word. Perplexity is one number for the whole text: the mean of
-    the surprises comes before exp."""
-    return 1 / probs
-
-
-@unsure.mistake
-def logs_to_base_two(probs):
-    """The logs are to base 2, the power to base e, so one does not undo the other. Natural log goes
-    with exp, the log to base 2 with a power of 2."""
-    return np.exp(-np.log2(probs).mean())
-
-
-@unsure.mistake
-def weighted_with_p(probs):
-    """Each surprise is weighted with its probability, as in the entropy of a distribution. These
-    words came, each once: every one counts alike, so take the plain mean."""
-    return np.exp(-(probs * np.log(probs)).sum())
-
-
-@unsure.mistake
-def minus_missing(probs):
-    """The sign is missing: log p is below 0, and the surprise is −log p. A perplexity is never
-    below 1, the number for a model that was always certain."""
-    return np.exp(np.log(probs).mean())

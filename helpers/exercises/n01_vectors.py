@@ -212,14 +212,6 @@ def arbitrary_order(sentences):
 
 
 @build_vocab.mistake
-def cleaned_and_lower_cased(sentences):
-    """The words are lower-cased and their punctuation marks stripped. Here white space alone
-    separates tokens, unchanged: "Tea," and "tea" are two of them."""
-    cleaned = ["".join(c if c.isalnum() else " " for c in s.lower()) for s in sentences]
-    return reference.build_vocab(cleaned)
-
-
-@build_vocab.mistake
 def first_sentence_only(sentences):
     """Only the first sentence is read, and words of later sentences are missing. The vocabulary is
     ready only after all sentences: return it when the loop has ended."""
@@ -553,35 +545,6 @@ def tokens_added_up(onehot, table):
 
 
 @embed.mistake
-def tokens_averaged(onehot, table):
-    """The embeddings of a sentence are averaged into one vector, so the token axis is lost. Each
-    token keeps a row of its own, (…, T, D)."""
-    return looked_up(onehot, table).mean(axis=-2)
-
-
-@embed.mistake
-def batch_flattened(onehot, table):
-    """For a batch the leading axes are flattened, (B·T, D). The shape says which token stands in
-    which sentence: restore it, (B, T, D)."""
-    return looked_up(onehot, table).reshape(-1, table.shape[1])
-
-
-@embed.mistake
-def columns_of_the_table(onehot, table):
-    """Columns of the table are taken. A column is one feature of all words; a word is a row of the
-    table, with all its features."""
-    return np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
-
-
-@embed.mistake
-def first_token_of_each_sentence(onehot, table):
-    """For a batch there is one row for each sentence: a loop over the first axis, right for one
-    sentence, takes sentences instead of tokens. Look for the 1 of every token, whatever is in
-    front."""
-    return np.array([table[np.argmax(row)] for row in onehot])
-
-
-@embed.mistake
 def first_sentence_for_all(onehot, table):
     """All sentences of a batch get the embeddings of the first one. Each sentence has its own ids:
     look up all of them."""
@@ -670,13 +633,6 @@ bag.why(
 
 
 @bag.mistake
-def there_or_not(ids, vocab_size):
-    """A word that comes again counts once. Setting a 1 again changes nothing, and adding at a list
-    of places adds once where a place repeats: every single token must add 1."""
-    return hot(ids, vocab_size).max(axis=-2)
-
-
-@bag.mistake
 def single_sentences_counted(ids, vocab_size):
     """It works for a single sentence and fails for a batch: counting all ids of an array
     (np.bincount) knows no sentences. Each sentence needs its own row of counts."""
@@ -698,3 +654,10 @@ def added_over_the_first_axis(ids, vocab_size):
     """The sum runs over the first axis, which in a batch is the sentences. The tokens of a sentence
     are added: counted from the end, the last axis but one."""
     return hot(ids, vocab_size).sum(axis=0)
+
+
+@bag.mistake
+def repeated_word_counted_once(ids, vocab_size):
+    """A word that comes several times counts once: `counts[ids] += 1` reads each place once, adds 1
+    and writes it back, however often its id stands there. Count every time it comes."""
+    return (np.asarray(ids)[..., None] == np.arange(vocab_size)).any(axis=-2).astype(int)

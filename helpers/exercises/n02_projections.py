@@ -153,13 +153,6 @@ def weights_from_the_left(X, W_q, W_k, W_v):
 
 
 @project_qkv.mistake
-def weights_transposed(X, W_q, W_k, W_v):
-    """The weights are transposed, as nn.Linear stores them, (d_out, d_in). Here a matrix has shape
-    (D, d) already: multiply with it as it is."""
-    return X @ W_q.T, X @ W_k.T, X @ W_v.T
-
-
-@project_qkv.mistake
 def keys_transposed(X, W_q, W_k, W_v):
     """K is transposed already, (…, d_k, T). Each word has its key as a row, as queries and values
     are; the transpose belongs to the scores, in notebook 03."""
@@ -180,20 +173,6 @@ def thirds_rounded_down(X, W_q, W_k, W_v):
     joined = side_by_side(X, W_q, W_k, W_v)
     third = joined.shape[-1] // 3
     return tuple(np.split(joined, [third, 2 * third], axis=-1))
-
-
-@project_qkv.mistake
-def three_equal_parts(X, W_q, W_k, W_v):
-    """The joined product is split into three equal parts, which works only where V is as wide as Q
-    and K. The cuts lie where the queries end and where the keys end."""
-    return tuple(np.split(side_by_side(X, W_q, W_k, W_v), 3, axis=-1))
-
-
-@project_qkv.mistake
-def not_split(X, W_q, W_k, W_v):
-    """This is one array with everything side by side. The three roles are used apart from each
-    other: split it along the last axis and return three arrays, Q, K, V."""
-    return side_by_side(X, W_q, W_k, W_v)
 
 
 @project_qkv.mistake
@@ -304,24 +283,10 @@ joined.why(
 
 
 @joined.mistake
-def keys_in_front(W_q, W_k):
-    """The order is swapped: this is the transpose of M, so the table becomes K Qᵀ, with keys in
-    the rows. The matrix of the queries stands first, that of the keys is transposed."""
-    return W_k @ W_q.T
-
-
-@joined.mistake
 def inner_axis_is_the_features(W_q, W_k):
     """The wrong matrix is transposed: this is (d_k, d_k), which fits between no word vectors. M
     is (D, D), one row and one column for each feature: transpose the second matrix."""
     return W_q.T @ W_k
-
-
-@joined.mistake
-def nothing_transposed(W_q, W_k):
-    """Nothing is transposed, so it runs for square matrices only. In Q Kᵀ the keys are turned over,
-    and with them their matrix."""
-    return W_q @ W_k
 
 
 @joined.mistake
@@ -427,20 +392,6 @@ def not_transposed(x, weight, bias):
 
 
 @layer.mistake
-def bias_added_first(x, weight, bias):
-    """The bias is added to x before the product, and so multiplied by the weight. It is added to
-    what comes out of the product: one number for each output feature."""
-    return (x + bias) @ weight.T
-
-
-@layer.mistake
-def bias_and_transpose_missing(x, weight, bias):
-    """The bias is missing, and the weight is not transposed. nn.Linear stores a row for each
-    feature that comes out, and adds one number to each of these features."""
-    return x @ weight
-
-
-@layer.mistake
 def words_in_columns(x, weight, bias):
     """The result is transposed, (…, d_out, T), as for words in columns. Each word is a row, on the
     way in and on the way out: the words stand on the left of the product."""
@@ -453,10 +404,3 @@ def weight_reshaped(x, weight, bias):
     """The weight is reshaped, not transposed: reshape keeps the reading order, so the numbers of
     different features are mixed up. Rows must become columns."""
     return x @ weight.reshape(weight.shape[::-1]) + bias
-
-
-@layer.mistake
-def bias_per_word(x, weight, bias):
-    """The bias is added along the words, a number for each of them. It has one number for each
-    feature that comes out: add it along the last axis, the same to every word."""
-    return x @ weight.T + bias[:, None]

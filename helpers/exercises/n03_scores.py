@@ -164,13 +164,6 @@ def exactly_one_batch_axis(Q, K):
 
 
 @attention_scores.mistake
-def features_with_features(Q, K):
-    """This is Qᵀ K: features meet features, a table of d by d. Tokens must meet tokens, so it is K
-    that is turned over, not Q."""
-    return turned(Q) @ K
-
-
-@attention_scores.mistake
 def own_key_only(Q, K):
     """Each query meets only its own key, the one at the same place: this is the diagonal of the
     table. Every query must meet every key, in Tq rows and Tk columns."""
@@ -292,27 +285,6 @@ def best_query_of_each_key(Q, K):
 
 
 @best_key_exercise.mistake
-def place_in_the_whole_table(Q, K):
-    """This is one place in the whole table. Each query chooses a key of its own: look for the
-    largest score along the keys, row by row."""
-    return (Q @ turned(K)).argmax()
-
-
-@best_key_exercise.mistake
-def score_instead_of_its_place(Q, K):
-    """This is the largest score itself. What is asked for is the place of its key, a whole number
-    with which the key can be looked up."""
-    return (Q @ turned(K)).max(-1)
-
-
-@best_key_exercise.mistake
-def every_axis_of_K_reversed(Q, K):
-    """K.T reverses all axes, those of the batch too, so it is right for a single sentence alone.
-    Only tokens and features change places, the last two axes."""
-    return (Q @ K.T).argmax(-1)
-
-
-@best_key_exercise.mistake
 def best_cosine(Q, K):
     """The keys are compared by direction alone (cosine): their lengths were divided out. The plain
     dot product decides, in which a longer key scores higher."""
@@ -424,24 +396,11 @@ squared_distances_exercise.why(
 )
 
 
-def three_terms(Q, K, a=1.0, b=-2.0, c=1.0):
-    """a q·q + b q·k + c k·k."""
-    queries, keys = (Q * Q).sum(-1)[..., :, None], (K * K).sum(-1)[..., None, :]
-    return a * queries + b * Q @ turned(K) + c * keys
-
-
 @squared_distances_exercise.mistake
 def no_axis_added(Q, K):
     """The squared lengths have one axis less than the table, so they line up with the wrong axis.
     Those of the queries must stand as a column, those of the keys lie as a row."""
     return (Q * Q).sum(-1) - 2 * Q @ turned(K) + (K * K).sum(-1)
-
-
-@squared_distances_exercise.mistake
-def no_axis_added_to_the_keys(Q, K):
-    """The k·k have one axis less than the table, so with a batch they line up with the wrong axis.
-    They must lie as a row, one number above each column, in every sentence."""
-    return (Q * Q).sum(-1)[..., :, None] - 2 * Q @ turned(K) + (K * K).sum(-1)
 
 
 @squared_distances_exercise.mistake
@@ -457,14 +416,6 @@ def features_not_squared(Q, K):
     """The features are summed as they are. A vector's dot product with itself multiplies each
     feature by itself, so its sum is the squared length, never below zero."""
     return Q.sum(-1)[..., :, None] - 2 * Q @ turned(K) + K.sum(-1)[..., None, :]
-
-
-@squared_distances_exercise.mistake
-def rows_and_columns_exchanged(Q, K):
-    """The squared lengths are exchanged: those of the queries belong to the rows of the table, one
-    beside each row, and those of the keys to its columns."""
-    queries, keys = (Q * Q).sum(-1)[..., None, :], (K * K).sum(-1)[..., :, None]
-    return queries - 2 * Q @ turned(K) + keys
 
 
 @squared_distances_exercise.mistake
@@ -487,31 +438,3 @@ def lengths_not_squared(Q, K):
     themselves, the squared lengths."""
     rows = np.linalg.norm(Q, axis=-1)[..., :, None]
     return rows - 2 * Q @ turned(K) + np.linalg.norm(K, axis=-1)[..., None, :]
-
-
-@squared_distances_exercise.mistake
-def root_taken(Q, K):
-    """This is the distance itself: the root was taken. Asked for is its square, which needs no
-    root, and of which every place is a sum of three dot products."""
-    return np.sqrt(np.maximum(three_terms(Q, K), 0))
-
-
-@squared_distances_exercise.mistake
-def queries_missing(Q, K):
-    """The term q·q is missing. Each row of the table needs the squared length of its query, even
-    though it changes nothing about which key is nearest."""
-    return three_terms(Q, K, a=0)
-
-
-@squared_distances_exercise.mistake
-def dot_products_missing(Q, K):
-    """The term − 2 q·k is missing. Without it this is the squared distance of vectors at right
-    angles only: near each other, q·k is large and takes away from the lengths."""
-    return three_terms(Q, K, b=0)
-
-
-@squared_distances_exercise.mistake
-def axes_of_K_all_reversed(Q, K):
-    """K.T reverses all axes, those of the batch too, so it is right for a single sentence alone.
-    Only tokens and features change places, the last two axes."""
-    return (Q * Q).sum(-1)[..., :, None] - 2 * Q @ K.T + (K * K).sum(-1)[..., None, :]

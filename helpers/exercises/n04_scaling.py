@@ -128,13 +128,6 @@ def root_of_the_scores_too(S, d_k):
     return np.sqrt(S / d_k)
 
 
-@scale_scores.mistake
-def already_weights(S, d_k):
-    """A softmax was applied: each row sums to one. Scaling only brings the scores to a common size,
-    signs and all; to weights they turn afterwards (notebook 05)."""
-    return reference.softmax(S / math.sqrt(d_k))
-
-
 # ---------------------------------------------------------------- scale_queries
 
 

@@ -199,33 +199,10 @@ def quotient_inside_exp(x, axis=-1):
 
 
 @softmax.mistake
-def scores_above_the_smallest_divided_by_their_sum(x, axis=-1):
-    """exp is missing: the scores less the smallest are divided by their sum. That is another rule:
-    the smallest always gets 0. Softmax shares out exponentials, so only differences count."""
-    x = np.asarray(x) - np.min(x, axis=axis, keepdims=True)
-    return x / x.sum(axis=axis, keepdims=True)
-
-
-@softmax.mistake
-def scores_divided_by_their_sum(x, axis=-1):
-    """exp is missing: the scores are divided by their sum, so negative scores give negative
-    weights. exp makes every number positive; then divide by the sum of the exponentials."""
-    x = np.asarray(x)
-    return x / x.sum(axis=axis, keepdims=True)
-
-
-@softmax.mistake
 def sigmoid(x, axis=-1):
     """This is the sigmoid, 1 / (1 + exp(-x)), of each number alone. In a softmax the numbers of a
     row compete: exponentials, divided by the sum of the row, so they sum to 1."""
     return 1 / (1 + np.exp(-np.asarray(x, dtype=float)))
-
-
-@softmax.mistake
-def stable_logarithm_of_the_weights(x, axis=-1):
-    """This is log_softmax, the logarithm of the weights: no number is above 0. The weights
-    themselves are its exponentials, between 0 and 1, and sum to 1."""
-    return log_softmax(x, axis)
 
 
 # ---------------------------------------------------------------- log_softmax
@@ -342,33 +319,10 @@ def log_of_an_overflow(x, axis=-1):
 
 
 @log_softmax_exercise.mistake
-def sum_overflows(x, axis=-1):
-    """The sum of the exponentials overflows for large numbers and is 0 for very negative ones.
-    Subtract the largest of each row, the max, first: the result stays the same."""
-    return x - np.log(np.exp(x).sum(axis=axis, keepdims=True))
-
-
-@log_softmax_exercise.mistake
 def small_number_added(x, axis=-1):
     """A small number such as 1e-9 is added before the log, so every tiny weight gets the same
     logarithm. Those logarithms are ordinary numbers: log(exp(a) / b) is a − log(b)."""
     return np.log(reference.softmax(x, axis) + 1e-9)
-
-
-@log_softmax_exercise.mistake
-def maximum_missing_in_one_place(x, axis=-1):
-    """The maximum is subtracted inside exp only, so every result is too large by the maximum.
-    Shift x once and use the shifted numbers in both places, above and below the line."""
-    m = np.max(x, axis=axis, keepdims=True)
-    return x - np.log(np.exp(x - m).sum(axis=axis, keepdims=True))
-
-
-@log_softmax_exercise.mistake
-def one_maximum_for_the_whole_table(x, axis=-1):
-    """One maximum of the whole array is subtracted, so in rows far below it the sum is 0 and its
-    log minus infinity. Each row needs its own max, along axis."""
-    s = np.asarray(x) - np.max(x)
-    return s - np.log(np.exp(s).sum(axis=axis, keepdims=True))
 
 
 # ---------------------------------------------------------------- attention, attention_weights
@@ -676,20 +630,6 @@ def scaled_by_the_number_of_keys(Q, K):
     """It divides by the root of the number of keys, K.shape[-2]. The scale is the width d_k of a
     key, its features, however many tokens there are: each score sums d_k products."""
     return weigh(Q @ turned(K), K.shape[-2])
-
-
-@attention_weights.mistake
-def queries_and_keys_swapped(Q, K):
-    """Queries and keys are swapped: rows belong to keys here, which share out their attention over
-    the queries. Queries ask: row i must belong to query i, column j to key j."""
-    return weigh(K @ turned(Q), K.shape[-1])
-
-
-@attention_weights.mistake
-def reshaped_instead_of_transposed(Q, K):
-    """K is reshaped, not transposed: reshape keeps the order of the numbers and so mixes those of
-    different keys. Swap the last two axes: each column is then one key."""
-    return weigh(Q @ K.reshape(*K.shape[:-2], K.shape[-1], K.shape[-2]), K.shape[-1])
 
 
 @attention_weights.mistake

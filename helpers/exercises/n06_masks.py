@@ -219,13 +219,6 @@ def queries_hidden_too(ids, pad_id):
     return real[:, None, :] & real[:, :, None]
 
 
-@padding_mask.mistake
-def stops_at_the_first_padding(ids, pad_id):
-    """Everything from the first padding on is hidden. With padding on the left that is the whole
-    sentence: test each id at its own position, whatever stands before it."""
-    return np.logical_and.accumulate(ids != pad_id, axis=1)[:, None, :]
-
-
 # ---------------------------------------------------------------- window_mask
 
 
@@ -329,22 +322,6 @@ def negative_start(T, width):
     for i in range(T):
         mask[i, i - width + 1 : i + 1] = True
     return mask
-
-
-@windows.mistake
-def window_on_both_sides(T, width):
-    """The window also reaches into the future, as far as into the past: abs loses on which side a
-    key stands. Keys after the query are hidden, the distance i − j is never negative."""
-    i, j = np.arange(T)[:, None], np.arange(T)
-    return np.abs(i - j) < width
-
-
-@windows.mistake
-def first_keys(T, width):
-    """Each query sees the first width keys of the sentence instead of the last ones before it. The
-    window moves along: count the distance from the query, i − j."""
-    i, j = np.arange(T)[:, None], np.arange(T)
-    return (j <= i) & (j < width)
 
 
 @windows.mistake

@@ -387,13 +387,6 @@ def written_into_the_scores(S, mask):
     return reference.safe_masked_softmax(S, mask)
 
 
-@with_any_mask
-def inverted_mask(S, mask):
-    """The mask is inverted: it hides what is allowed and allows what is hidden. Here True means
-    "may attend", the opposite of nn.MultiheadAttention: −∞ belongs where it is False."""
-    return softmax_of(S, ~mask)
-
-
 @masked_softmax.mistake
 def true_added(S, mask):
     """Hidden scores end up only 1 below the others, as when True and False are added as 1 and 0.
@@ -402,33 +395,11 @@ def true_added(S, mask):
 
 
 @masked_softmax.mistake
-def causal_instead(S, mask):
-    """It hides the future, whatever the mask says: the argument mask is ignored. What is hidden is
-    the caller's choice, such as padding, and another query may have another row."""
-    return softmax_of(S, np.tri(*S.shape[-2:], dtype=bool))
-
-
-@masked_softmax.mistake
-def overflows_before_the_mask(S, mask):
-    """exp overflows for scores near 1,000 and underflows near -1,000, which gives NaN. Subtract the
-    largest allowed score of each row, its max, before exp: it changes nothing else."""
-    e = np.exp(S) * mask
-    return e / e.sum(axis=-1, keepdims=True)
-
-
-@masked_softmax.mistake
 def hidden_maximum_and_a_small_number(S, mask):
     """The maximum is taken over all scores, hidden ones included: beside a large hidden score the
     allowed ones underflow, and with eps in the sum their row is zeros. Mask first, then max."""
     e = np.exp(S - S.max(axis=-1, keepdims=True)) * mask
     return e / (e.sum(axis=-1, keepdims=True) + 1e-9)
-
-
-@masked_softmax.mistake
-def zero_times_infinity(S, mask):
-    """The mask is multiplied by −∞ and added, but 0 · ∞ is not a number: NaN spoils the allowed
-    scores too. Choose with np.where instead of multiplying."""
-    return reference.softmax(S + np.where(mask, np.nan, -np.inf))
 
 
 # ---------------------------------------------------------------- mistakes with empty rows
@@ -529,17 +500,3 @@ def mask_ignored(S, is_real):
     """The mask is_real is not used: padded keys get weight as if they were words. Hide their scores
     before the softmax, for every query of the sentence."""
     return reference.softmax(S)
-
-
-@padded_weights.mistake
-def queries_and_keys(S, is_real):
-    """Padded queries are masked as well as padded keys: their rows have no key left and become
-    NaN. Mask only the keys, the columns: what a padded query reads, nobody uses."""
-    return softmax_of(S, is_real[:, None, :] & is_real[:, :, None])
-
-
-@padded_weights.mistake
-def queries_zeroed(S, is_real):
-    """The rows of padded queries are set to zeros as well. Only keys are masked: every query,
-    padded or not, gets weights that sum to 1, and nobody reads a padded one anyway."""
-    return softmax_of(S, is_real[:, None, :]) * is_real[:, :, None]

@@ -421,10 +421,3 @@ def single_numbers(x, p, training, rng):
     """Single numbers are dropped, as in dropout. A token is dropped with all its features or not at
     all: draw one number per token, in the shape of x with 1 for the features."""
     return reference.dropout(x, p, training, rng)
-
-
-@tokens.mistake
-def draws_without_an_axis_for_features(x, p, training, rng):
-    """There is one draw per token, (…, T), but without an axis for the features it does not line
-    up with x (…, T, D). Give the draws a last axis of length 1, which serves all features."""
-    return x * kept(rng, p, x.shape[:-1]) / (1 - p) if training else x

@@ -179,28 +179,6 @@ def all_features_in_every_head(x, num_heads):
     return np.repeat(x[:, None], num_heads, axis=1)
 
 
-@split_heads.mistake
-def tokens_dealt_out(x, num_heads):
-    """The tokens are dealt out to the heads: the wrong axis is cut. Every head sees all tokens, and
-    of each a slice of the last axis, the features."""
-    B, T, D = x.shape
-    return x.reshape(B, num_heads, T // num_heads, D)
-
-
-@split_heads.mistake
-def list_of_heads(x, num_heads):
-    """It returns the heads one by one in a list or tuple. Stack them to one array, on a new axis
-    after that of the batch: (B, H, T, d_head)."""
-    return np.split(x, num_heads, axis=-1)
-
-
-@split_heads.mistake
-def heads_below_one_another(x, num_heads):
-    """The heads stand one below the other, along the tokens: (B, H * T, d_head). Give them an axis
-    of their own: stacking makes one, concatenating does not."""
-    return np.concatenate(np.split(x, num_heads, axis=-1), axis=1)
-
-
 # ---------------------------------------------------------------- merge_heads
 
 merge_heads = Exercise(
@@ -344,17 +322,3 @@ def order_of_heads_reversed(x):
     """The heads stand in reversed order. Head 0 fills the first features, so that it meets the
     first rows of W_o, which were learned for it."""
     return reference.merge_heads(x[:, ::-1])
-
-
-@merge_heads.mistake
-def tokens_flattened_with_features(x):
-    """Tokens and features are joined and the heads left apart: (B, H, T * d_head). Each token keeps
-    its own row: join heads and features instead, (B, T, H * d_head)."""
-    return x.reshape(*x.shape[:2], -1)
-
-
-@merge_heads.mistake
-def axis_of_length_one_lost(x):
-    """Axes of length 1 vanish, as by a squeeze: a batch of one sentence loses its batch. The result
-    has three axes always, (B, T, H * d_head)."""
-    return reference.merge_heads(x).squeeze()

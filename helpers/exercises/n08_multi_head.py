@@ -499,27 +499,6 @@ def all_heads_in_turn(x, groups):
 
 
 @sharing.mistake
-def everything_flattened(x, groups):
-    """Everything is flattened to one long row, and single numbers are repeated. Whole heads are
-    repeated: name their axis, 1."""
-    return np.repeat(x, groups)
-
-
-@sharing.mistake
-def groups_on_an_axis_of_their_own(x, groups):
-    """The copies stand on an axis of their own: (B, H_kv, groups, T, d). Attention wants four axes:
-    join the copies with the heads, (B, H_kv * groups, T, d)."""
-    return np.repeat(x[:, :, None], groups, axis=2)
-
-
-@sharing.mistake
-def features_tiled(x, groups):
-    """The features are repeated, so each token gets wider. It is the heads, axis 1, of which there
-    must be more: each of them `groups` times in a row."""
-    return np.tile(x, groups)
-
-
-@sharing.mistake
 def groups_heads_in_all(x, groups):
     """groups is taken for the number of heads in all. It tells how many heads of queries share each
     one, so H_kv * groups heads come out."""

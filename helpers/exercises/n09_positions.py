@@ -186,13 +186,6 @@ def exponent_doubled(T, D):
 
 
 @sinusoidal_positions.mistake
-def positions_not_a_column(T, D):
-    """It works for one position only: positions and speeds are two rows of different length.
-    Each position must meet each speed, so make the positions a column, (T, 1)."""
-    return paired(*waves(T, D)) if T == 1 else np.arange(T) + np.arange(T + 1)
-
-
-@sinusoidal_positions.mistake
 def cosines_first(T, D):
     """Sine and cosine are swapped. The even features, 0, 2, 4 …, are sines, and each odd one is the
     cosine of the same angle."""
@@ -204,13 +197,6 @@ def only_sines(T, D):
     """Both features of a pair are sines. One number does not tell where on a circle a position is:
     the odd features are cosines of the same angle."""
     return paired(waves(T, D)[0], waves(T, D)[0])
-
-
-@sinusoidal_positions.mistake
-def whole_numbers_only(T, D):
-    """The decimals are cut off: the table was made for whole numbers, and rounds what is written
-    into it. Sines and cosines need a table of floats."""
-    return paired(*waves(T, D)).astype(int)
 
 
 # ---------------------------------------------------------------- add_positions
@@ -376,14 +362,6 @@ def only_the_first_sentence(x):
 
 
 @add_positions.mistake
-def batches_only(x):
-    """It works only for a batch with three axes, (B, T, D). There may be none before T and D, or
-    several: take both from the end of the shape."""
-    _, T, D = x.shape
-    return x + reference.sinusoidal_positions(T, D)
-
-
-@add_positions.mistake
 def added_in_place(x):
     """The positions are added in place, so the x of the caller is changed, and a second call adds
     them again. Make a new array for the sum."""
@@ -512,13 +490,6 @@ def one_table_for_all(positions, D):
 
 
 @at_places.mistake
-def table_too_short(positions, D):
-    """The rows are looked up in a table of only T rows, but a piece of a long text may start far
-    on. Put the positions into the formula, or make the table long enough for the largest."""
-    return reference.sinusoidal_positions(positions.shape[-1], D)[positions]
-
-
-@at_places.mistake
 def table_of_fixed_length(positions, D):
     """The rows are looked up in a table of fixed length, and positions beyond its end have no row.
     The formula has no end: put the positions into it."""
@@ -538,23 +509,6 @@ def counted_from_the_first(positions, D):
     """The first position is subtracted, so that each sentence starts at 0. A piece that starts at 5
     keeps its 5: use the positions as they are."""
     return positions_at(positions - positions[..., :1], D)
-
-
-@at_places.mistake
-def sines_then_cosines(positions, D):
-    """All sines stand before all cosines, in two halves. They interleave, pair by pair: even
-    features are sines, odd ones the cosines of the same angle."""
-    angle = positions[..., None] / 10_000 ** (np.arange(0, D, 2) / D)
-    return np.concatenate([np.sin(angle), np.cos(angle)], axis=-1)
-
-
-@at_places.mistake
-def each_feature_its_speed(positions, D):
-    """Each feature j has a speed of its own, with the exponent j/D. Both features of a pair share
-    one angle, with the even number 2i."""
-    j = np.arange(D)
-    angle = positions[..., None] / 10_000 ** (j / D)
-    return np.where(j % 2 == 0, np.sin(angle), np.cos(angle))
 
 
 @at_places.mistake

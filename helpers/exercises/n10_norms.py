@@ -233,14 +233,6 @@ def gamma_and_beta_ignored(x, gamma, beta, eps=1e-5):
     return plain(x, eps)
 
 
-@layer_norm.mistake
-def batch_norm(x, gamma, beta, eps=1e-5):
-    """Each feature is normalised over all words of the batch: that is batch norm. LayerNorm takes
-    the features of one word, so that no word depends on another."""
-    axes = tuple(range(max(1, x.ndim - 1)))
-    return gamma * centred(x, axes) / np.sqrt(variance(x, axes) + eps) + beta
-
-
 # ---------------------------------------------------------------- add_and_norm
 
 add_and_norm = Exercise(

@@ -163,31 +163,6 @@ def norm_on_the_wrong_path(x, sublayer, gamma, beta, eps=1e-5):
 
 
 @pre_norm.mistake
-def word_by_word(x, sublayer, gamma, beta, eps=1e-5):
-    """The sub-layer gets one word at a time. In attention the words meet: hand it the whole
-    normalised sentence, or batch, in one call."""
-    h = reference.layer_norm(x, gamma, beta, eps)
-    words = [sublayer(h[..., t : t + 1, :]) for t in range(x.shape[-2])]
-    return x + np.concatenate(words, axis=-2)
-
-
-@pre_norm.mistake
-def row_by_row(x, sublayer, gamma, beta, eps=1e-5):
-    """The sub-layer gets one row of x at a time, which in a sentence is a single word. In attention
-    the words meet: hand it all of the normalised x in one call."""
-    h = reference.layer_norm(x, gamma, beta, eps)
-    return x + np.stack([sublayer(row) for row in h])
-
-
-@pre_norm.mistake
-def output_normalised_too(x, sublayer, gamma, beta, eps=1e-5):
-    """The sub-layer's output is normalised as well before it is added: one norm too many. Normalise
-    what goes in only."""
-    out = sublayer(reference.layer_norm(x, gamma, beta, eps))
-    return x + reference.layer_norm(out, gamma, beta, eps)
-
-
-@pre_norm.mistake
 def sum_in_place(x, sublayer, gamma, beta, eps=1e-5):
     """The sum is written into x, the array that was given, and whoever still uses it finds other
     numbers. Make a new array for the sum."""

@@ -156,36 +156,11 @@ def relu_of_x(x, W1, b1, W2, b2):
 
 
 @feed_forward.mistake
-def weights_transposed(x, W1, b1, W2, b2):
-    """Both matrices are transposed. nn.Linear and F.linear store them as (out, in), but here W1 is
-    (d, d_ff) and W2 (d_ff, d): x multiplies them from the left as they are."""
-    return relu(x @ W1.T + b1) @ W2.T + b2
-
-
-@feed_forward.mistake
-def b2_for_every_neuron(x, W1, b1, W2, b2):
-    """The bias b2 is counted once for every neuron. It belongs to the output of a word, not to a
-    neuron: add it once, outside the sum."""
-    return relu(x @ W1 + b1) @ W2 + len(b1) * b2
-
-
-@feed_forward.mistake
 def gelu_by_tanh(x, W1, b1, W2, b2):
     """The activation is GELU, in its form with tanh, as in GPT-2. The paper's network has ReLU:
     negative hidden values become 0, all others stay as they are."""
     h = x @ W1 + b1
     return h / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (h + 0.044715 * h**3))) @ W2 + b2
-
-
-@feed_forward.mistake
-def neurons_without_an_axis_from_b2(x, W1, b1, W2, b2):
-    """Words and features are mixed up. A neuron is awake with one number per word, (…, T), and
-    writes a row of features: it needs a last axis of length 1, so that each word gets its own
-    row."""
-    total = b2
-    for key, bias, value in zip(W1.T, b1, W2, strict=True):
-        total = total + relu(x @ key + bias) * value
-    return total
 
 
 @feed_forward.mistake
@@ -378,14 +353,6 @@ def mask_not_passed(x, p, mask=None):
 
 
 @encoder_layer.mistake
-def causal_by_default(x, p, mask=None):
-    """Without a mask a causal one is applied, which hides the later words. An encoder reads the
-    whole sentence: where mask is None every word may see all others."""
-    causal = np.tri(x.shape[1], dtype=bool)
-    return blocks.encoder_layer(x, p, causal if mask is None else mask)
-
-
-@encoder_layer.mistake
 def pre_norm_layer(x, p, mask=None):
     """That is a pre-norm layer, as in GPT-2: it normalises before each sub-layer. The paper's layer
     is post-norm: add the sub-layer's output first, then normalise the sum."""
@@ -533,20 +500,6 @@ count.probe("one feature and one neuron", 1, 1, 1)
 
 
 @count.mistake
-def biases_missing(num_layers, d_model, d_ff):
-    """The biases of the matrices are missing, in attention and in the network. Each of the six
-    matrices has a bias, with one number for each of its columns."""
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff + 4 * d_model)
-
-
-@count.mistake
-def matrices_alone(num_layers, d_model, d_ff):
-    """Only the matrices are counted. Each of the six has a bias too, and the two norms of a layer
-    learn a gain gamma and a bias beta for every feature."""
-    return num_layers * (4 * d_model**2 + 2 * d_model * d_ff)
-
-
-@count.mistake
 def norms_or_attention_biases_missing(num_layers, d_model, d_ff):
     """In each layer 4 · d_model numbers are missing: as many as the two norms have (gamma and beta
     each), and as many as the biases of the four attention matrices. Count both."""
@@ -558,13 +511,6 @@ def one_norm(num_layers, d_model, d_ff):
     """In each layer 2 · d_model numbers of the norms are missing. A layer has two norms, one after
     attention and one after the network, and each has both gamma and beta."""
     return encoder_parameters(num_layers, d_model, d_ff) - num_layers * 2 * d_model
-
-
-@count.mistake
-def three_matrices(num_layers, d_model, d_ff):
-    """Attention is counted with three matrices. Besides W_q, W_k and W_v it has the output
-    projection W_o, which mixes the joined heads, with a bias of its own."""
-    return encoder_parameters(num_layers, d_model, d_ff) - num_layers * (d_model**2 + d_model)
 
 
 @count.mistake

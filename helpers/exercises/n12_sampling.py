@@ -537,11 +537,3 @@ def gives_the_probability(probs, rng):
     """It returns the probability of the drawn token, not its id. Draw from the ids, 0 … V - 1, and
     use the probabilities as weights."""
     return float(rng.choice(probs, p=probs))
-
-
-@sample_token.mistake
-def a_throw_for_each_token(probs, rng):
-    """Each token has a random number of its own, and the last that wins is taken, so that late
-    tokens come too often. Throw once, against the cumulative sums of all probabilities."""
-    won = np.flatnonzero(rng.random(len(probs)) < probs)
-    return int(won[-1]) if len(won) else 0

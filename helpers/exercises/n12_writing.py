@@ -255,13 +255,6 @@ def input_never_grows(step, start_id, end_id, max_len):
 
 
 @greedy_decode.mistake
-def feeds_without_start(step, start_id, end_id, max_len):
-    """From the second word on start_id is missing in what step sees. The decoder was trained with
-    it in front: keep it in the input, and leave it out of the result only."""
-    return written(step, start_id, end_id, max_len, given=lambda ids: ids[1:] or ids)
-
-
-@greedy_decode.mistake
 def argmax_over_all_rows(step, start_id, end_id, max_len):
     """The argmax runs over all rows of the logits, flattened, and what comes out is no id. The next
     word is the largest logit of the last row, the newest position."""

@@ -109,31 +109,10 @@ def targets_not_shifted(ids):
 
 
 @pairs.mistake
-def wraps_round(ids):
-    """The tokens are rolled round: the last one gets the first as its target, so the end of a text
-    would predict its beginning. The last token has no target: both have length T - 1."""
-    return ids, np.roll(ids, -1, axis=-1)
-
-
-@pairs.mistake
 def along_the_second_axis(ids):
     """It cuts axis 1, which are the tokens only in a batch of two axes: one text alone fails, and
     with more axes in front something else is shifted. The tokens are always the last axis."""
     return ids[:, :-1], ids[:, 1:]
-
-
-@pairs.mistake
-def only_the_last_is_a_target(ids):
-    """Only the last token is a target. A language model learns at every place at once: each token
-    but the first is the target of the one before it, as many targets as inputs."""
-    return ids[..., :-1], ids[..., -1]
-
-
-@pairs.mistake
-def flattened_first(ids):
-    """The batch is flattened into one long text: its axes are lost, and the last word of a sentence
-    predicts the first of the next. Keep the sentences apart and shift along the last axis."""
-    return ids.reshape(-1)[:-1], ids.reshape(-1)[1:]
 
 
 @pairs.mistake
@@ -288,34 +267,6 @@ def either_instead_of_both(ids, pad_id):
 
 
 @mask.mistake
-def queries_instead_of_keys(ids, pad_id):
-    """Padding hides the queries, the rows, instead of the keys, the columns: padded keys are still
-    read, and the rows of padding are empty. The keys are the last axis."""
-    return past(ids) & real_keys(ids, pad_id).swapaxes(-1, -2)
-
-
-@mask.mistake
-def all_inverted(ids, pad_id):
-    """The mask is inverted: True where a key is hidden, as nn.MultiheadAttention has it. Here True
-    means that a query may read the key."""
-    return ~(past(ids) & real_keys(ids, pad_id))
-
-
-@mask.mistake
-def causal_alone(ids, pad_id):
-    """Padding is not hidden: only the causal part is there, and pad_id is ignored. A key must be a
-    real word too, in the mask of each sentence by itself."""
-    return past(ids) & square(ids)
-
-
-@mask.mistake
-def padding_alone(ids, pad_id):
-    """The future is not hidden: only the padding part is there, the causal one is missing. A query
-    may read keys up to itself, not those after it."""
-    return real_keys(ids, pad_id) & square(ids)
-
-
-@mask.mistake
 def no_axis_for_the_heads(ids, pad_id):
     """The shape is (B, T, T): the axis for the heads is missing, so that the sentences of a batch
     would be taken for heads. Put an axis of length 1 behind that of the batch."""
@@ -327,22 +278,6 @@ def as_numbers(ids, pad_id):
     """The mask holds numbers, 1 and 0, not True and False: masks were multiplied or made of floats.
     What is allowed is a truth value; join such values with "and"."""
     return (past(ids) & real_keys(ids, pad_id)).astype(float)
-
-
-@mask.mistake
-def padding_only_at_the_end(ids, pad_id):
-    """It takes as many keys from the left as there are real tokens (a length): wrong where padding
-    stands in front or between. Look at each id, wherever it is: is it padding?"""
-    lengths = (ids != pad_id).sum(axis=1)
-    real = np.arange(ids.shape[1]) < lengths[:, None]
-    return past(ids) & real[:, None, None, :]
-
-
-@mask.mistake
-def minus_infinity(ids, pad_id):
-    """It is an additive mask, 0 and minus infinity, to be added to the scores. Needed are truth
-    values, True where attention is allowed: the softmax turns them into weights of 0."""
-    return np.where(past(ids) & real_keys(ids, pad_id), 0, -np.inf)
 
 
 # ---------------------------------------------------------------- smoothed_loss
@@ -516,13 +451,6 @@ def shared_by_the_others(logits, targets, pad_id, smoothing=0.1):
 
 
 @smoothed.mistake
-def smoothed_padding_counts(logits, targets, pad_id, smoothing=0.1):
-    """Padding is part of the average: pad_id is ignored. A place whose target is padding asks for
-    no word; average over the other places."""
-    return float(losses(logits, targets, smoothing).mean())
-
-
-@smoothed.mistake
 def smoothed_overflow(logits, targets, pad_id, smoothing=0.1):
     """exp overflows for large logits, or its result rounds to 0 before the log: the loss is nan or
     infinite. Subtract the largest logit of each place first; probabilities stay the same."""
@@ -538,30 +466,6 @@ def log_of_rounded_probabilities(logits, targets, pad_id, smoothing=0.1):
     with np.errstate(divide="ignore"):
         log_p = np.log(np.exp(log_probs(logits)))
     return float(softened(log_p, targets, smoothing)[targets != pad_id].mean())
-
-
-@smoothed.mistake
-def smoothed_divides_by_all(logits, targets, pad_id, smoothing=0.1):
-    """The loss of padding is set to 0 but still counted in the average, which becomes too small.
-    Divide by the number of real tokens, not of all places."""
-    return float((losses(logits, targets, smoothing) * (targets != pad_id)).mean())
-
-
-@smoothed.mistake
-def smoothing_ignored(logits, targets, pad_id, smoothing=0.1):
-    """smoothing is ignored: this is the plain cross-entropy. The target gets 1 - smoothing, and all
-    V tokens share the rest evenly."""
-    return float(losses(logits, targets, 0)[targets != pad_id].mean())
-
-
-@smoothed.mistake
-def without_the_targets_share(logits, targets, pad_id, smoothing=0.1):
-    """The target gets 1 - smoothing alone, without its own share of the rest, so that the shares
-    sum to less than 1. Each of the V tokens gets smoothing / V, the target too."""
-    log_p = log_probs(logits)
-    mine, V = at_targets(log_p, targets), logits.shape[-1]
-    loss = -(1 - smoothing) * mine - smoothing * (log_p.sum(axis=-1) - mine) / V
-    return float(loss[targets != pad_id].mean())
 
 
 @smoothed.mistake

@@ -317,21 +317,6 @@ def sums_over_batches(model, batches):
 
 
 @evaluation.mistake
-def sums_over_sentences(model, batches):
-    """The sum over all tokens is divided by the number of sentences, which differ in length. Divide
-    by the number of tokens, sentences times length."""
-    return total(*measured(model, batches)) / sum(len(y) for _, y in batches)
-
-
-@evaluation.mistake
-def weighted_by_sentences(model, batches):
-    """Each batch counts by its number of sentences, so that words of short sentences count more.
-    Weight the mean of a batch by its number of tokens."""
-    losses, _ = measured(model, batches)
-    return per_token(losses, [len(y) for _, y in batches])
-
-
-@evaluation.mistake
 def gradients_left(model, batches):
     """Gradients are left in the parameters: backward is called while it measures. Measuring needs
     no gradient at all: leave backward out, and run the model under torch.no_grad()."""
@@ -356,13 +341,6 @@ def first_batch_alone(model, batches):
 
 
 @evaluation.mistake
-def softmax_first(model, batches):
-    """softmax is applied before cross_entropy, which contains one already: twice in all. Hand over
-    the raw logits."""
-    return per_token(*measured(model, batches, lambda z, y: mean_loss(z.softmax(-1), y)))
-
-
-@evaluation.mistake
 def accuracy_instead(model, batches):
     """It returns the accuracy, the share of right predictions (argmax). Return the mean
     cross-entropy, -log p of the targets: it also tells how sure the model is."""
@@ -376,17 +354,6 @@ def parameters_left_frozen(model, batches):
     any more. torch.no_grad() around the loop ends by itself."""
     model.requires_grad_(False)
     return per_token(*measured(model, batches))
-
-
-@evaluation.mistake
-def gradients_left_switched_off(model, batches):
-    """Gradients are switched off for everything and stay off after the call: nothing could learn
-    any more. torch.no_grad() as a context, with `with`, ends by itself."""
-    import torch
-
-    loss = per_token(*measured(model, batches))
-    torch.set_grad_enabled(False)
-    return loss
 
 
 @evaluation.mistake

@@ -382,30 +382,10 @@ def gradients_cleared_once(model, batches, lr):
 
 
 @training.mistake
-def cleared_between_backward_and_step(model, batches, lr):
-    """zero_grad stands between backward and step: it wipes out the gradients that the step needs,
-    and the weights never change. The order is zero_grad, backward, step."""
-
-    def learn(loss, optimizer):
-        loss.backward()
-        optimizer.zero_grad()
-        optimizer.step()
-
-    return loop(model, batches, lr, learn=learn)
-
-
-@training.mistake
 def softmax_before_cross_entropy(model, batches, lr):
     """softmax is applied before cross_entropy, which contains one already: twice in all, and the
     model hardly learns. Hand over the raw logits."""
     return loop(model, batches, lr, loss_of=lambda z, y: mean_loss(z.softmax(-1), y))
-
-
-@training.mistake
-def sum_of_the_loss(model, batches, lr):
-    """The losses of the tokens are summed: large batches take larger steps, and lr means something
-    else for each. Use the mean over all tokens."""
-    return loop(model, batches, lr, loss_of=lambda z, y: mean_loss(z, y, reduction="sum"))
 
 
 @training.mistake
@@ -454,30 +434,10 @@ def losses_after_the_step(model, batches, lr):
 
 
 @training.mistake
-def list_of_the_last_loss(model, batches, lr):
-    """The list holds the last loss alone: it is made anew for each batch, or filled after the loop.
-    Note the loss of every batch, inside the loop."""
-    return loop(model, batches, lr)[-1:]
-
-
-@training.mistake
 def mean_of_the_losses(model, batches, lr):
     """It returns the mean of the losses, one number. Return the list of all, one loss per batch:
     it shows how they fall."""
     return sum(losses := loop(model, batches, lr)) / len(losses)
-
-
-@training.mistake
-def adam(model, batches, lr):
-    """The optimizer is Adam, which scales each step by the size of past gradients. Gradient descent
-    with momentum 0.9 is asked for, as SGD takes it."""
-
-    def make(parameters, lr):
-        import torch
-
-        return torch.optim.Adam(parameters, lr=lr)
-
-    return loop(model, batches, lr, make=make)
 
 
 @training.mistake
@@ -491,48 +451,3 @@ def step_before_backward(model, batches, lr):
         loss.backward()
 
     return loop(model, batches, lr, clear=nothing, learn=learn)
-
-
-@training.mistake
-def step_without_no_grad(model, batches, lr):
-    """The step by hand is recorded by autograd, which forbids it: "a leaf Variable that requires
-    grad is being used in an in-place operation". Take it under torch.no_grad()."""
-
-    def learn(loss, optimizer):
-        loss.backward()
-        for p in model.parameters():
-            p -= lr * p.grad
-
-    return loop(model, batches, lr, learn=learn)
-
-
-@training.mistake
-def one_velocity_for_all(model, batches, lr):
-    """All parameters share one velocity. Each needs its own, of its own shape: a zero tensor for
-    each, made before the loop over the batches."""
-    import torch
-
-    shared = [0.0]
-
-    def learn(loss, optimizer):
-        loss.backward()
-        with torch.no_grad():
-            for p in model.parameters():
-                shared[0] = 0.9 * shared[0] + p.grad
-                p.sub_(lr * shared[0])
-
-    return loop(model, batches, lr, learn=learn)
-
-
-@training.mistake
-def losses_as_tensors(model, batches, lr):
-    """The losses are tensors, not floats: each keeps the whole graph of its batch in memory. Note
-    the number in it."""
-    return loop(model, batches, lr, told=lambda loss: loss)
-
-
-@training.mistake
-def vocabulary_not_second(model, batches, lr):
-    """cross_entropy gets (B, T, V) logits and takes axis 1, the tokens, for the vocabulary: it
-    fails unless T = V. Flatten both, or swap the last two axes of the logits."""
-    return loop(model, batches, lr, loss_of=plain_cross_entropy)

@@ -143,31 +143,10 @@ def real_sum(hidden: np.ndarray, is_real: np.ndarray) -> np.ndarray:
 
 
 @pooling.mistake
-def divides_by_0(hidden, is_real):
-    """A sentence without a real token divides 0 by 0, which is nan, and nan spreads to all that is
-    computed with it. Divide by at least 1, so that it gets zeros."""
-    return real_sum(hidden, is_real) / is_real.sum(axis=1, keepdims=True)
-
-
-@pooling.mistake
-def divided_by_all_tokens(hidden, is_real):
-    """The sum leaves the padding out, but it is divided by T, the number of all tokens: zeros count
-    in a mean too. Divide by the number of real tokens."""
-    return real_sum(hidden, is_real) / is_real.shape[1]
-
-
-@pooling.mistake
 def padding_not_left_out(hidden, is_real):
     """is_real is not used: the mean runs over all T tokens, padding too. Sum only the real tokens
     of each sentence, and divide by their number."""
     return hidden.mean(axis=1)
-
-
-@pooling.mistake
-def padding_in_the_sum(hidden, is_real):
-    """The number of real tokens is right, but the vectors of padding are still in the sum. Set them
-    to 0 before they are added up."""
-    return hidden.sum(axis=1) / counted(is_real)
 
 
 @pooling.mistake
@@ -354,24 +333,10 @@ def zeros_become_nan(A, B):
 
 
 @cosine.mistake
-def dot_products(A, B):
-    """These are dot products: long vectors seem alike because they are long. Divide by both
-    lengths, the norms of the rows of A and of B."""
-    return A @ B.T
-
-
-@cosine.mistake
 def pair_by_pair(A, B):
     """Row i of A meets only row i of B, so one number for each pair comes out, (M,), or the shapes
     do not fit. Needed are all pairs, (M, N)."""
     return (A * B).sum(axis=-1) / (norm(A) * norm(B))[:, 0]
-
-
-@cosine.mistake
-def one_length_for_all_rows(A, B):
-    """One length is taken of the whole matrix, over all its numbers. Each row is a vector, and
-    needs the length of its own."""
-    return A @ B.T / (np.linalg.norm(A) * np.linalg.norm(B))
 
 
 @cosine.mistake
@@ -382,43 +347,7 @@ def root_forgotten(A, B):
 
 
 @cosine.mistake
-def only_A_made_1_long(A, B):
-    """Only the rows of A are divided by their length: longer rows of B still seem more alike.
-    Divide those of B by theirs as well."""
-    return over(A, norm(A)) @ B.T
-
-
-@cosine.mistake
-def normalised_afterwards(A, B):
-    """The rows of the result are made 1 long, so that a cosine depends on which other rows there
-    are. Divide the rows of A and of B by their lengths, before the product."""
-    return over(A @ B.T, norm(A @ B.T))
-
-
-@cosine.mistake
-def small_number_added(A, B):
-    """A small number (eps) is added to the divisor, which makes short vectors seem less alike. Only
-    a length of 0 needs care: take 1, or the larger of the length and a tiny number."""
-    return A @ B.T / (norm(A) * norm(B).T + 1e-8)
-
-
-@cosine.mistake
 def distance(A, B):
     """It returns 1 - cosine, the cosine distance, which is 0 for the same direction. The similarity
     is the cosine itself, 1 there."""
     return 1 - cosine_similarity(A, B)
-
-
-@cosine.mistake
-def sums_of_absolute_values(A, B):
-    """Each row is divided by the sum of its absolute values (L1 norm). Its length is the L2 norm:
-    the square root of the sum of squares, as Pythagoras has it."""
-    a, b = (np.abs(x).sum(axis=-1, keepdims=True) for x in (A, B))
-    return over(A, a) @ over(B, b).T
-
-
-@cosine.mistake
-def lengths_along_the_features(A, B):
-    """The lengths, (M,) and (N,), line up with the features of the rows, or do not fit. As columns,
-    (M, 1) and (N, 1), they divide each row by its own length."""
-    return over(A, norm(A)[:, 0]) @ over(B, norm(B)[:, 0]).T

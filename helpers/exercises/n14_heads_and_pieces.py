@@ -171,47 +171,10 @@ def averaged_over_all_queries(weights, wanted):
 
 
 @scoring.mistake
-def averaged_over_wanted_pairs(weights, wanted):
-    """It divides by the number of wanted pairs. A query may have several wanted keys: sum its
-    weights over them, and average over the queries that have any."""
-    return share_of(weights, wanted).sum(axis=-1) / max(wanted.sum(), 1)
-
-
-@scoring.mistake
-def none_wanted_gives_nan(weights, wanted):
-    """Where no query has a wanted key, it divides 0 by 0 (the mean of nothing), which is nan. The
-    score is 0 there: divide by at least 1."""
-    return share_of(weights, wanted).sum(axis=-1) / wanted.any(axis=-1).sum()
-
-
-@scoring.mistake
-def averaged_within_the_query(weights, wanted):
-    """The weights of a query's wanted keys are averaged. The score is the share of attention that
-    goes to all of them, their sum; the mean is over queries alone."""
-    several = np.maximum(wanted.sum(axis=-1), 1)
-    return (share_of(weights, wanted) / several).sum(axis=-1) / asking(wanted)
-
-
-@scoring.mistake
 def averaged_over_everything(weights, wanted):
     """The mean runs over all T · T pairs, zeros too. Sum over the keys, and divide by the number of
     queries that have a wanted key."""
     return (weights * wanted).mean(axis=(-2, -1))
-
-
-@scoring.mistake
-def not_averaged(weights, wanted):
-    """The sum over the queries is returned, which grows with the sentence. Divide by the number of
-    queries that have a wanted key: a share from 0 to 1."""
-    return share_of(weights, wanted).sum(axis=-1)
-
-
-@scoring.mistake
-def share_of_hits(weights, wanted):
-    """It counts how often the heaviest key is a wanted one (argmax). Needed is the attention
-    itself: the wanted weights of each query summed, then averaged."""
-    hits = wanted[np.arange(len(wanted)), weights.argmax(axis=-1)]
-    return hits.sum(axis=-1) / asking(wanted)
 
 
 @scoring.mistake
@@ -469,13 +432,6 @@ def marks_not_written(word, vocab):
 
 
 @splitting.mistake
-def known_pieces_kept(word, vocab):
-    """The pieces found so far stay, and [UNK] stands for the rest alone. If nothing fits at some
-    place, the whole word is one unknown token, ["[UNK]"]."""
-    return greedy(word, vocab, lost=lambda pieces, word, start: [*pieces, "[UNK]"])
-
-
-@splitting.mistake
 def grown_letter_by_letter(word, vocab):
     """A piece grows letter by letter while it is in the vocabulary, so it ends at the first gap:
     "pl" is missing, "play" is there. Try the longest first, down to one letter."""
@@ -528,14 +484,6 @@ def unknown_letters_skipped(word, vocab):
     """Letters at which nothing fits are skipped, so that they are lost. The whole word is then one
     unknown token, ["[UNK]"]: return at once."""
     return [piece for piece in unknown_letter_by_letter(word, vocab) if piece != "[UNK]"]
-
-
-@splitting.mistake
-def two_pieces_at_most(word, vocab):
-    """It splits only once: a first piece and the whole rest. The rest is split in the same way,
-    again and again, until the end of the word."""
-    ends = lambda start, T: [T] if start else range(T, 0, -1)  # noqa: E731
-    return greedy(word, vocab, ends=ends)
 
 
 @splitting.mistake
