@@ -1,6 +1,7 @@
 """Say where a change of an answer stands, in the learner's own line, and why it is needed."""
 
 import ast
+import copy
 import difflib
 import itertools
 import math
@@ -116,7 +117,14 @@ def enclosed(node: ast.AST, above: Above) -> str:
     if keyword is not None:
         return f"{keyword.arg}={code(node)}"
     call = next((n for n, field in above[:2] if isinstance(n, ast.Call) and field == "args"), None)
-    return f"{code(call.func)}({code(node)})" if call is not None else code(node)
+    if call is not None:
+        return f"{code(call.func)}({code(node)})"
+    around, field = above[0]
+    if not isinstance(around, ast.BinOp):
+        return code(node)
+    around = copy.copy(around)
+    setattr(around, field, node)
+    return code(around)
 
 
 def argument_reads(function: ast.FunctionDef) -> set[str]:
@@ -271,12 +279,19 @@ def why_of(change: Change, known: Exercise) -> str:
         total = weight(own) or math.inf
         parts = ((touched, 1.0), (new, 0.5), (old, 0.4), ((after - before) + (before - after), 0.3),
                  (after, 0.15), (before, 0.1))  # fmt: skip
-        return sum(share * weight(own & bag) for bag, share in parts) / total
+        return sum(share * weight(own & bag) for bag, share in parts) / total + put_in(change, why)
 
     named = {w for w in touched | new | old if w[0].isalnum() or w[0] == "_"}
     meant = [(fits(why, own), why) for why, own in spelt if named & own.keys()]
     best = max(meant, key=lambda found: found[0], default=None)
     return best[1].text if best and best[0] >= ENOUGH else ""
+
+
+def put_in(change: Change, why: Why) -> float:
+    """What it is worth that an expression stands in one version alone, letter by letter."""
+    sides = [re.sub(r"\s", "", side) for side in (change.before, change.after)]
+    spelt = [re.sub(r"\s", "", code) for code in why.code if len(code) > 3]
+    return 0.5 * any((code in sides[0]) != (code in sides[1]) for code in spelt)
 
 
 OTHER_WAY = [{"==", "!="}, {"<", ">="}, {">", "<="}, {"<", ">"}, {"<=", ">="}]

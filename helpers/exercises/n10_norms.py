@@ -73,6 +73,10 @@ layer_norm.probe("as many words as features", words(2, 4, 4), words(4), words(4)
 layer_norm.probe("four of everything", words(4, 4, 4), words(4), words(4))
 layer_norm.probe("a gain only", WORD[None], GAMMA, ZEROS)
 layer_norm.probe("nearly equal features", FLAT, GAMMA, BETA)
+layer_norm.probe(  # exact where the mean is subtracted first, lost where it is squared first
+    "float32 features far from zero",
+    np.float32([[4096.25, 4095.75, 4096.5, 4095.5]]), np.float32(ONES), np.float32(ZEROS),
+)  # fmt: skip
 layer_norm.probe("features that are all equal", np.full((1, 4), 3.0), GAMMA, BETA)
 layer_norm.probe("eps=0.5", np.array([[1.0, 2.0, 2.0, 1.0], WORD]), GAMMA, BETA, eps=0.5)
 layer_norm.probe("large numbers", 1000 + np.array([WORD, -WORD]), GAMMA, BETA)
