@@ -385,7 +385,7 @@ def leaves_dead_code(function: ast.FunctionDef) -> bool:
 
 
 def odd(function: ast.FunctionDef) -> int:
-    """How often something is written that nobody means: + 0, two minus signs, f(x, x)."""
+    """How often something is written that nobody means: + 0, two minus signs, f(x, x), x = x."""
     count = 0
     for node in ast.walk(function):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
@@ -395,6 +395,8 @@ def odd(function: ast.FunctionDef) -> int:
             count += 1
         elif isinstance(node, ast.Call) and len(node.args) > 1:
             count += len({text(arg) for arg in node.args}) == 1
+        elif isinstance(node, ast.Assign):
+            count += text(node.targets[0]) == text(node.value)
         elif isinstance(node, ast.Compare):
             count += any(text(node.left) == text(other) for other in node.comparators)
     return count

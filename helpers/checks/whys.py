@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from helpers.checks.syntax import MODULES
 from helpers.exercises.exercise import Exercise, Why
 
 OPERANDS = {
@@ -94,7 +95,7 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     i, j, k, m = spans[0][0], spans[-1][1], spans[0][2], spans[-1][3]
     node = before[min(i, len(before) - 1)][0]
     own = source.splitlines()
-    lines = sorted({n.lineno for n, _ in before[i:j]})
+    lines = sorted({line for n, _ in before[i:j] for line in lines_of(n)})
     was = "\n".join(own[n - 1].strip() for n in lines)
     made = "\n".join(t for _, t in after[k:m])
     if (j - i, m - k) != (1, 1):
@@ -138,6 +139,11 @@ def whole(was: str, made: str) -> str:
     if not was:
         return "where a step is missing"
     return "these lines" if "\n" in was else "this line" if made else "a step too much"
+
+
+def lines_of(node: ast.stmt) -> range:
+    """The lines of a statement: of a loop or an `if` the first."""
+    return range(node.lineno, (node.lineno if hasattr(node, "body") else node.end_lineno) + 1)
 
 
 def headers(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, str]]:
@@ -281,7 +287,7 @@ def why_of(change: Change, known: Exercise) -> str:
                  (after, 0.15), (before, 0.1))  # fmt: skip
         return sum(share * weight(own & bag) for bag, share in parts) / total + put_in(change, why)
 
-    named = {w for w in touched | new | old if w[0].isalnum() or w[0] == "_"}
+    named = {w for w in touched | new | old if (w[0].isalpha() or w[0] == "_") and w not in MODULES}
     meant = [(fits(why, own), why) for why, own in spelt if named & own.keys()]
     best = max(meant, key=lambda found: found[0], default=None)
     return best[1].text if best and best[0] >= ENOUGH else ""
