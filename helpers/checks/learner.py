@@ -24,6 +24,7 @@ from helpers.exercises.exercise import Exercise
 from helpers.stages import STAGES, TITLES
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
+OFFER = "`hint()` shows one change of your code that passes every test."
 STEPS = ("a nudge", "the idea", "the line")
 SMALL = 3000  # bytes of an output that stands in every saved notebook
 DEFINITION = re.compile(r"^def\s+(\w+)\s*\(", re.MULTILINE)
@@ -179,6 +180,7 @@ def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
     evidence = verdict.evidence and untold(verdict.evidence, message)
     parts = page.parts_of(evidence, known.whole_numbers) if evidence else []
     markup, text = page.shown_parts([part for part in parts if not is_told(part, message)])
+    kept = kept or (OFFER if verdict.repair else "")
     markup += page.paragraph(kept) if kept else ""
     markup += way(known) if verdict.status == RIGHT else folded(known)
     pause = "," if verdict.status == RIGHT else "."
