@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check test test-all test-notebooks notebooks site bench bench-widgets format links fresh grade mutants ablations clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks site bench bench-widgets format links fresh grade mutants ablations clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,10 @@ lab: $(READY) ## open JupyterLab on notebook 00 (options for it: LAB="--no-brows
 check: $(READY) ## style and the quick tests, in seconds
 	$(STYLE)
 	$(PYTEST) -m "not slow and not long" tests
+
+exercise: $(READY) ## try an exercise on its answers and learners' answers: make exercise NAME=softmax
+	$(BIN)/python tools/exercise.py $(NAME)
+	$(PYTEST) -q tests/test_exercises.py tests/test_repair.py tests/test_checks.py -k "$(NAME)"
 
 test: $(READY) ## style, tests, and every cell of every notebook executed and compared, in minutes
 	$(STYLE)

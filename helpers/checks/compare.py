@@ -272,7 +272,7 @@ def _relation(expected: np.ndarray, obtained: np.ndarray) -> str:
 
 def _factor(expected: np.ndarray, obtained: np.ndarray) -> str:
     filled = np.abs(expected) > 1e-3
-    if not filled.any():
+    if filled.sum() < 2:  # one number is always some other's multiple
         return ""
     factor = float(np.median(obtained[filled] / expected[filled]))
     if same(expected * factor, obtained):

@@ -63,8 +63,37 @@ BUILTINS = set("""open exec eval compile input breakpoint globals locals vars se
 
 
 def source_text(function: FunctionType) -> str:
-    """The text of a definition, from the margin."""
-    return textwrap.dedent(inspect.getsource(function))
+    """The text of a definition, from the margin. Raises OSError where there is none."""
+    try:
+        return textwrap.dedent(inspect.getsource(function))
+    except OSError:
+        return text_of_callers(function)
+
+
+def text_of_callers(function: FunctionType) -> str:
+    """The text that a function was made of by `exec`, where a caller of the check still has it.
+
+    So answers that a script reads from a file are repaired too. It counts only if it compiles to
+    the very code of the function. Raises OSError where there is none.
+    """
+    start, frame = f"def {function.__name__}(", inspect.currentframe()
+    while frame := frame.f_back:
+        for value in (*frame.f_locals.values(), *frame.f_globals.values()):
+            held = getattr(value, "__dict__", {}) if not isinstance(value, ModuleType) else {}
+            for said in (value, *(held.values() if isinstance(held, dict) else ())):
+                if isinstance(said, str) and said.startswith(start) and _makes(said, function):
+                    return said
+    raise OSError("no text of it is at hand")
+
+
+def _makes(source: str, function: FunctionType) -> bool:
+    """Whether a text compiles to the code of a function."""
+    own = function.__code__
+    with contextlib.suppress(SyntaxError, ValueError):
+        made = compile(source, "<answer>", "exec").co_consts
+        codes = [code for code in made if isinstance(code, CodeType)]
+        return any(c.co_code == own.co_code and c.co_names == own.co_names for c in codes)
+    return False
 
 
 def tree_of(function: Any) -> ast.FunctionDef | None:
@@ -324,7 +353,8 @@ class Search:
         change = self.change(edit, old, node, first)
         if change is None:
             return
-        if unused(node) - self.unused:  # it goes past the learner's own lines: better two changes
+        # It goes past the learner's own lines, or nobody writes so: better another, or two changes.
+        if unused(node) - self.unused or odd(node) > self.odd:
             self.write(Found(rank - 1, change, source))
             return
         if not self.found:

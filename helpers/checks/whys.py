@@ -309,11 +309,18 @@ def nature(change: Change) -> str:
     came, went = words(change.new) - words(change.old), words(change.old) - words(change.new)
     signs = {w for w in came | went if not w[0].isalnum() and " " not in w}
     if signs in OTHER_WAY or "~" in signs or "not" in came | went:
-        return "the condition is the other way round"
+        return "the condition is inverted, the other way round"
     if signs in STRICT:
         return "it counts one too many or one too few"
     if change.kind in ("constant", "number", "range") and _one_off(change):
         return "it is off by one"
+    if change.kind == "order" and re.match(r"\S*where\(| if ", change.old):
+        return "the two choices are the wrong way round"
+    if change.kind == "part" and (again := re.search(r"([*/@+-]) ?(\w+)$", change.old)):
+        if again[0] not in change.new and re.search(
+            rf"{re.escape(again[1])} ?{again[2]}\b", change.after
+        ):
+            return f"`{again[0]}` stands there twice"
     if change.kind == "part" and (twice := {w for w in went if f"{w}(" in change.new}):
         return f"`{min(twice)}` is applied twice"
     return f"`{change.unused}` is never used" if change.unused else ""

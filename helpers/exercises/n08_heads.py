@@ -129,8 +129,8 @@ def heads_before_the_batch(x, num_heads):
 
 @split_heads.mistake
 def tokens_last(x, num_heads):
-    """Tokens and features of a head are swapped: (B, H, d_head, T) instead of (B, H, T, d_head).
-    Each token keeps its features together, on the last axis."""
+    """The last two axes are swapped: (B, H, d_head, T) instead of (B, H, T, d_head). Each token
+    keeps its features together, on the last axis."""
     return cut(x, num_heads).transpose(0, 2, 3, 1)
 
 

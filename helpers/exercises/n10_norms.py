@@ -122,7 +122,7 @@ def why_norm(exercise: Exercise) -> None:
     """What the parts of a LayerNorm are for."""
     exercise.why(
         "x - mean | row - row.mean() | x - x.mean",
-        "Subtracting its mean centres each word on 0, before anything is divided.",
+        "Subtract the mean before dividing: each word is then centred on 0.",
     )
     exercise.why(
         "axis=-1 | dim=-1 | keepdims=True | keepdim=True | -1",
@@ -133,8 +133,8 @@ def why_norm(exercise: Exercise) -> None:
         "np.sqrt(variance + eps) | (x - mean) ** 2 | torch.sqrt | ** 0.5 | ** 2 | "
         "x.var(axis=-1, keepdims=True) | "
         "np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)",
-        "The variance averages squared distances from the mean; dividing by its root gives each "
-        "word deviation 1.",
+        "The variance averages squared distances from the mean; std is already its root. Dividing "
+        "by the root gives each word deviation 1.",
     )
     exercise.why(
         "+ eps | eps | variance + eps | var + eps | 1e-5",
@@ -305,8 +305,8 @@ add_and_norm.why(
 
 @add_and_norm.mistake
 def sublayer_normalised_only(x, sublayer_out, gamma, beta, eps=1e-5):
-    """Only the sub-layer's output is normalised, and x is added after it. Add first: the norm is
-    taken of the sum, and so bounds it."""
+    """Only the sub-layer's output is normalised, and x is added after it. Add first, then normalise
+    the sum: so it stays bounded."""
     return x + reference.layer_norm(sublayer_out, gamma, beta, eps)
 
 
