@@ -10,10 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from learners import answers, load  # noqa: E402
+from learners import answers, load
 
-from helpers.checks import grade  # noqa: E402
-from helpers.exercises import find  # noqa: E402
+from helpers.checks import grade
+from helpers.exercises import find
 
 
 def main(name: str) -> int:

@@ -169,7 +169,7 @@ def _difference_of_dicts(expected: dict, obtained: dict, whole: bool) -> str:
         return f"The entry {surplus!r} does not belong there."
     key = wrong[0]
     if expected[key] is True and obtained[key] is False:
-        return f"This must hold and does not: {key}."
+        return f"What must hold, and does not: {key}."
     if isinstance(expected[key], np.ndarray | list | dict):
         return f"{key}: {difference(expected[key], obtained[key], whole)}"
     return f"{key}: {shown(obtained[key])}, but must be {shown(expected[key])}."
@@ -194,7 +194,8 @@ def _right_one(expected: object, obtained: list) -> str:
 def _difference_of_lists(expected: list, obtained: list, whole: bool) -> str:
     if len(expected) != len(obtained):
         also = _right_one(expected, obtained)
-        return f"It returns {len(obtained)} things, but must return {len(expected)}.{also}"
+        many = "1 thing" if len(obtained) == 1 else f"{len(obtained)} things"
+        return f"It returns {many}, but must return {len(expected)}.{also}"
     i = next(i for i, pair in enumerate(zip(expected, obtained, strict=True)) if not same(*pair))
     ordinal = ["first", "second", "third", "fourth", "fifth"][i] if i < 5 else f"{i + 1}th"
     for j, other in enumerate(expected):

@@ -344,13 +344,18 @@ def sentences(known: Exercise, evidence: Evidence, seen: list[Observation]) -> l
         changed = []
     else:
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
-        told = [f"{evidence.label[0].upper()}{evidence.label[1:]}: {text}"]
+        told = [f"{begun(evidence.label)}: {text}"]
     told += [f"It also changes its argument {name} in place." for name in changed[:1]]
     if guess := _guess(known, seen, wrong):
         told.append(f"Perhaps this is part of it: {guess.message}")
     right = [known.probes[i].label for i in tried(known, seen) if i not in wrong]
     told += [f"It is right on: {'; '.join(right[:4])}."] if right else []
     return [*told, _more_axes(known, wrong)]
+
+
+def begun(label: str) -> str:
+    """A label as a sentence begins, unless it begins with code."""
+    return label if "=" in label.split()[0] else f"{label[0].upper()}{label[1:]}"
 
 
 def wrong_of(known: Exercise, seen: list[Observation]) -> list[int]:

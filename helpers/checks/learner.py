@@ -199,9 +199,9 @@ def untold(evidence: Evidence, message: str) -> Evidence:
 def is_told(part: page.Part, message: str) -> bool:
     """Whether the message says it already."""
     text = part.partition(": ")[2] if isinstance(part, str) else ""
-    opening = f"{text[:1].upper()}{text[1:].rstrip('.')}:"
-    failed = f"This must hold and does not: {text}."
-    return bool(text) and (message.startswith(opening) or failed in message)
+    opening = f"{text.rstrip('.')}:".lower()
+    failed = f"What must hold, and does not: {text}."
+    return bool(text) and (message.lower().startswith(opening) or failed in message)
 
 
 def not_attempted(known: Exercise) -> Shown:
@@ -273,7 +273,7 @@ def changed(known: Exercise, repair: Repair | None) -> Shown:
         markup += page.paragraph(repair.why) if repair.why else ""
         lines += [repair.why] if repair.why else []
         repair = repair.also
-    return page.said(markup, "\n".join(lines))
+    return page.said(page.aside(markup), "\n".join(lines))
 
 
 def step_of(known: Exercise) -> Shown:

@@ -290,6 +290,12 @@ def code(source: str) -> str:
     return f'<pre style="margin:4px 0;white-space:pre-wrap">{body}</pre>'
 
 
+def aside(body: str) -> str:
+    """A bar of the colour of *not yet* beside what belongs together."""
+    edge = f"border-left:4px solid {COLOURS['not yet']};padding:2px 0 2px 12px;margin:4px 0"
+    return f'<div style="{edge};max-width:60em">{body}</div>'
+
+
 def card(status: str, title: str, body: str) -> str:
     """A verdict: mark and word of its status, then the rest."""
     edge = f"border-left:4px solid {COLOURS[status]};padding:2px 0 2px 12px;margin:4px 0"

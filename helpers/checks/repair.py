@@ -347,7 +347,7 @@ class Search:
     ) -> None:
         """Report a change that passes, unless it is absurd."""
         rank, source = self.rank(node) + self.likely(edit, first), text(node)
-        if rank < FAR or source in self.tried or leaves_dead_code(node):
+        if rank < FAR or source in self.tried or leaves_dead_code(node) or forgets(old, node):
             return
         self.tried.add(source)
         change = self.change(edit, old, node, first)
@@ -437,6 +437,17 @@ def unused(function: ast.FunctionDef) -> set[str]:
     read = {n.id for n in ast.walk(function)
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}  # fmt: skip
     return set(assigned(function)) - read
+
+
+def forgets(old: ast.FunctionDef, new: ast.FunctionDef) -> bool:
+    """Whether what is returned no longer has anything to do with the lines before."""
+
+    def local(function: ast.FunctionDef) -> set[str]:
+        last = function.body[-1]
+        names = {n.id for n in ast.walk(last) if isinstance(n, ast.Name)}
+        return names & set(assigned(function)) if isinstance(last, ast.Return) else {"?"}
+
+    return len(old.body) > 2 and bool(local(old)) and not local(new)
 
 
 def compiled(function: ast.FunctionDef) -> Any:

@@ -6,6 +6,7 @@ import difflib
 import itertools
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -29,7 +30,7 @@ KINDS = {
     "assignment": "the assignment", "return": "what is returned",
 }  # fmt: skip
 COPY = "An argument belongs to whoever calls the function: change a copy, not the thing itself."
-ENOUGH = 0.34  # of a why's weight, for it to be meant
+ENOUGH = 0.4  # of a why's weight, for it to be meant
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Change:
         """The repair that a learner reads; `first_line` is where the answer begins in its cell."""
         also = self.also and self.also.told(first_line, known)
         line, why = first_line + self.line - 1, why_of(self, known)
-        place = ", ".join(filter(None, [self.place, nature(self)]))
+        place = f"{self.place} ({found})" if (found := nature(self)) else self.place
         return Repair(line, self.before, self.after, place, why, also)
 
 
@@ -96,10 +97,12 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     node = before[min(i, len(before) - 1)][0]
     own = source.splitlines()
     lines = sorted({line for n, _ in before[i:j] for line in lines_of(n)})
-    was = "\n".join(own[n - 1].strip() for n in lines)
+    was = textwrap.dedent("\n".join(own[n - 1] for n in lines))
     made = "\n".join(t for _, t in after[k:m])
+    made = made if i == j else textwrap.dedent(made)
     if (j - i, m - k) != (1, 1):
-        return Change(kind, node.lineno, was, made, was, made, KINDS.get(kind, whole(was, made)))
+        place = KINDS.get(kind, whole(was, made, i == len(before)))
+        return Change(kind, node.lineno, was, made, was, made, place)
     unused = min(argument_reads(new) - argument_reads(old), default="")
     a, b, above = smallest(before[i][0], after[k][0])
     line = getattr(a, "lineno", node.lineno)
@@ -134,11 +137,11 @@ def argument_reads(function: ast.FunctionDef) -> set[str]:
     return {n.id for s in function.body for n in ast.walk(s) if isinstance(n, ast.Name)} & names
 
 
-def whole(was: str, made: str) -> str:
+def whole(was: str, made: str, at_the_end: bool) -> str:
     """What is the matter with whole lines."""
     if not was:
-        return "where a step is missing"
-    return "these lines" if "\n" in was else "this line" if made else "a step too much"
+        return f"a step is missing {'after' if at_the_end else 'before'} it"
+    return "these lines" if "\n" in was else "this line" if made else "it is too much"
 
 
 def lines_of(node: ast.stmt) -> range:
@@ -147,17 +150,17 @@ def lines_of(node: ast.stmt) -> range:
 
 
 def headers(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, str]]:
-    """Each statement with its own text: of a loop or an `if` the first line only."""
+    """Each statement with its own text, indented: of a loop or an `if` the first line only."""
     for statement in function.body:
-        yield from _headers(statement)
+        yield from _headers(statement, "")
 
 
-def _headers(node: ast.stmt) -> Iterator[tuple[ast.stmt, str]]:
+def _headers(node: ast.stmt, indent: str) -> Iterator[tuple[ast.stmt, str]]:
     inner = [s for name in ("body", "orelse") for s in getattr(node, name, [])]
     whole = ast.unparse(node)
-    yield node, whole.partition("\n")[0] if inner else whole
+    yield node, indent + (whole.partition("\n")[0] if inner else whole)
     for statement in inner:
-        yield from _headers(statement)
+        yield from _headers(statement, indent + "    ")
 
 
 def smallest(a: ast.AST, b: ast.AST, above: Above = []) -> tuple[ast.AST, ast.AST, Above]:  # noqa: B006
