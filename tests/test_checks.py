@@ -357,7 +357,7 @@ HOSTILE = {
     sleeps: "does not return", leaves_a_thread: "", leaves_a_child: "", forks: "does not return",
     leaves_at_once: "ended the process", leaves: "SystemExit", takes_all: "MemoryError",
     asks_itself: "RecursionError", asks: "EOFError", interrupts: "KeyboardInterrupt",
-    crashes: "ended the process", forges: "scores come back", endless_text: "length 2097152",
+    crashes: "ended the process", forges: "must sum to 1", endless_text: "length 2097152",
 }  # fmt: skip
 
 

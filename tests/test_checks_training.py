@@ -110,7 +110,7 @@ def with_a_gpu(request, monkeypatch):
 
 def test_what_trains_runs_in_no_fork_where_there_is_a_gpu(with_a_gpu):
     trained = [known.name for known in exercises().values() if known.trains]
-    assert trained == ["train", "evaluate"]
+    assert sorted(trained) == ["evaluate", "train"]
     for name in trained:
         known = find(name)
         assert not sandbox.can_fork(known)
@@ -352,7 +352,7 @@ def plain_descent_in_eval_mode(model, batches, lr):
     "answer, words",
     [
         (shuffled, ["the batches come in the given order"]),
-        (plain_descent_in_eval_mode, ["in train mode", "momentum=0.9 is left out"]),
+        (plain_descent_in_eval_mode, ["in train mode"]),
     ],
 )
 def test_what_has_no_name_is_said_in_words(answer, words):
@@ -363,7 +363,7 @@ def test_what_has_no_name_is_said_in_words(answer, words):
 
 def test_probes_that_only_tell_mistakes_apart_are_not_boasted_of():
     message = grade(train, "train").message + grade(shuffled, "train").message
-    assert "one step with lr=1 from logits a = b = 0" in message
+    assert "one step from equal logits" in message
     assert "why nothing is learned" not in message and "what PyTorch says" not in message
 
 

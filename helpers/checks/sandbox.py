@@ -286,10 +286,9 @@ def _in_a_fork(work: Work, seconds: float) -> Lines:
     finally:
         os.close(source)
         used_up = _end(child, seconds)
-    own = [line.partition(mark)[2] for line in lines]
-    until = own.index(b"") if b"" in own else len(own)
+    own = [told for line in lines if (told := line.partition(mark)[2])]
     forged = any(not line.startswith(mark) for line in lines)
-    return own[:until], forged, TimedOut() if used_up else lost
+    return own, forged, TimedOut() if used_up else lost
 
 
 def _report(sink: int, mark: bytes, work: Work, seconds: float) -> None:
