@@ -84,6 +84,19 @@ def test_a_slip_at_several_places_is_one_change(no_mistakes):
     assert found.after.count("axis=axis") == 2 and found.also is None
 
 
+def test_a_line_that_moves_shows_its_margin(no_mistakes):
+    source = """def build_vocab(sentences):
+    vocab, new = {}, 0
+    for token in " ".join(sentences).split():
+        if token not in vocab:
+            vocab[token] = new
+        new += 1
+    return vocab
+"""
+    found = grade(answer(source)).repair
+    assert (found.before, found.after) == ("    new += 1", "        new += 1")
+
+
 def test_two_slips_are_told_as_two(no_mistakes):
     source = """def layer_norm(x, gamma, beta, eps=1e-5):
     mean = x.mean(axis=-1, keepdims=True)

@@ -145,10 +145,9 @@ class Surgeon:
         for place in self.values:
             node = place.node
             if isinstance(node, ast.Compare | ast.Name | ast.Call | ast.BinOp | ast.Subscript):
-                if self._can_wrap(place):
-                    yield from self.put("sign", place, ast.UnaryOp(ast.Invert(), node))
-                    if not isinstance(place.parent, ast.Compare):
-                        yield from self.put("sign", place, ast.UnaryOp(ast.USub(), node))
+                if self._can_wrap(place) and not isinstance(place.parent, ast.Compare):
+                    yield from self.put("sign", place, ast.UnaryOp(ast.Invert(), node),
+                                        ast.UnaryOp(ast.USub(), node))  # fmt: skip
 
     def operators(self) -> Iterator[Edit]:
         """Another operator, comparison or connective; a sign or a negation too much."""

@@ -429,6 +429,8 @@ def odd(function: ast.FunctionDef) -> int:
             count += text(node.targets[0]) == text(node.value)
         elif isinstance(node, ast.Compare):
             count += any(text(node.left) == text(other) for other in node.comparators)
+            turned = [x for x in (node.left, *node.comparators) if isinstance(x, ast.UnaryOp)]
+            count += sum(not isinstance(x.operand, ast.Constant) for x in turned)
     return count
 
 

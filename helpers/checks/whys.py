@@ -99,7 +99,10 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     lines = sorted({line for n, _ in before[i:j] for line in lines_of(n)})
     was = textwrap.dedent("\n".join(own[n - 1] for n in lines))
     made = "\n".join(t for _, t in after[k:m])
-    made = made if i == j else textwrap.dedent(made)
+    if was.strip() == textwrap.dedent(made).strip():  # it moved: only the margin tells
+        was = "\n".join(own[n - 1][4:] for n in lines)
+    elif i != j:
+        made = textwrap.dedent(made)
     if (j - i, m - k) != (1, 1):
         place = KINDS.get(kind, whole(was, made, i == len(before)))
         return Change(kind, node.lineno, was, made, was, made, place)
@@ -123,6 +126,9 @@ def enclosed(node: ast.AST, above: Above) -> str:
     call = next((n for n, field in above[:2] if isinstance(n, ast.Call) and field == "args"), None)
     if call is not None:
         return f"{code(call.func)}({code(node)})"
+    part = next((n for n, _ in above[:3] if isinstance(n, ast.Subscript)), None)
+    if part is not None:
+        return f"{code(part.value)}[{code(node)}]"
     around, field = above[0]
     if not isinstance(around, ast.BinOp):
         return code(node)
