@@ -115,6 +115,19 @@ def test_the_why_is_that_of_the_expression_that_changes(no_mistakes):
     assert told.repair.why in told.message and "√d_k" in told.repair.why
 
 
+def test_only_what_the_code_bears_is_said_of_a_slip(no_mistakes):
+    """A factor that stands twice is told as that; a number that stands elsewhere is not."""
+    twice = """def attention(Q, K, V):
+    r = math.sqrt(K.shape[-1])
+    return softmax((Q / r) @ np.swapaxes(K / r, -1, -2)) @ V
+"""
+    assert "`/ r` stands there twice" in grade(answer(twice)).message
+    once = """def causal_mask(T):
+    return np.tril(np.ones((T, T), dtype=bool), k=-1) | np.eye(T - 1, dtype=bool)[-1]
+"""
+    assert "twice" not in grade(answer(once)).message
+
+
 def test_a_known_mistake_comes_first_and_a_right_answer_is_left_alone():
     assert grade(find("scale_scores").mistakes[0].function, "scale_scores").repair is None
     right = grade(answer("def scale_scores(S, d_k):\n    return S / d_k**0.5\n"))

@@ -325,7 +325,7 @@ def nature(change: Change) -> str:
         return "it is off by one"
     if change.kind == "order" and re.match(r"\S*where\(| if ", change.old):
         return "the two choices are the wrong way round"
-    if change.kind == "part" and (again := re.search(r"([*/@+-]) ?(\w+)$", change.old)):
+    if change.kind == "part" and (again := re.search(r"([*/@]) ?([A-Za-z_]\w*)$", change.old)):
         if again[0] not in change.new and re.search(
             rf"{re.escape(again[1])} ?{again[2]}\b", change.after
         ):
