@@ -56,7 +56,7 @@ check: $(READY) ## style and the quick tests, in seconds
 	$(PYTEST) -m "not slow and not long" tests
 
 exercise: $(READY) ## try an exercise on its answers and learners' answers: make exercise NAME=softmax
-	$(BIN)/python tools/exercise.py $(NAME)
+	$(BIN)/python tests/exercise.py $(NAME)
 	$(PYTEST) -q tests/test_exercises.py tests/test_repair.py tests/test_checks.py -k "$(NAME)"
 
 test: $(READY) ## style, tests, and every cell of every notebook executed and compared, in minutes

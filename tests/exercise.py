@@ -6,9 +6,6 @@ Reads tests/learners/<name>.txt; beside the words stands what the file says is t
 """
 
 import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from learners import answers, load
 
