@@ -590,7 +590,11 @@ def a_pair(Q, K, V):
         (misses_an_argument, "scale_queries", "missing 1 required positional argument: 'd_k'"),
         (other_order, "score_deviation", "another order: they must be as in `def score_dev"),
         (Layer, "softmax", "is a class, but must be a function: begin it with `def softmax(x, ax"),
-        (raises_everywhere, "feed_forward", "could not be broadcast together with shapes"),
+        (
+            raises_everywhere,
+            "feed_forward",
+            "shapes (1,3) and (3,2) do not fit: counted from the right",
+        ),
         (row_by_row, "attention", "It fails wherever there are more axes in front"),
         (
             a_pair,

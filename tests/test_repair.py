@@ -6,7 +6,9 @@ import os
 import re
 import threading
 import time
+from collections import Counter
 from itertools import count
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -95,6 +97,8 @@ def test_a_line_that_moves_shows_its_margin(no_mistakes):
 """
     found = grade(answer(source)).repair
     assert (found.before, found.after) == ("    new += 1", "        new += 1")
+    surplus = "def scale_scores(S, d_k):\n    S = abs(S)\n    return S / d_k**0.5\n"
+    assert "Line 2, it is too much" in grade(answer(surplus)).message
 
 
 def test_two_slips_are_told_as_two(no_mistakes):
@@ -146,19 +150,29 @@ def test_an_accident_on_the_probes_alone_is_refused():
     assert not repair.holds(source, function, known, "numpy")
 
 
-@pytest.mark.parametrize("source", [
-    "def scale_scores(S, d_k):\n    import os\n    os.system('true')\n    return S / d_k\n",
-    "def scale_scores(S, d_k):\n    open('x').close()\n    return S / d_k\n",
-    "def scale_scores(S, d_k):\n    np.save('x', S)\n    return S / d_k\n",
-    "def scale_scores(S, d_k):\n    system('true')\n    return S / d_k\n",
-    "def scale_scores(S, d_k):\n    helper(S)\n    return S / d_k\n",
-    "def scale_scores(S, d_k, f=().__class__):\n    return S / d_k\n",
-])  # fmt: skip
-def test_what_reaches_outside_is_not_changed_and_run(source):
-    def helper(S):
-        return os.getpid()
+LINES = ["import os; os.system('true')", "open('x').close()", "np.save('x', S)", "system('true')",
+         "helper(S)", "path.write_text('y')", "Path('x').touch()", "rm('x')", "st('x', S)",
+         "from numpy import savetxt as s; s('x', S)", "o('x', 'w')", "import pathlib"]  # fmt: skip
 
-    assert repair.tree_of(answer(source, system=os, helper=helper)) is None
+
+def helper(S):
+    return os.getpid()
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_reaches_outside_is_not_changed_and_run(line):
+    """By whatever name: a module, a function, a class or a thing of one."""
+    names = {"system": os, "helper": helper, "path": Path("x"), "Path": Path, "rm": os.remove}
+    source = f"def scale_scores(S, d_k):\n    {line}\n    return S / d_k\n"
+    assert repair.tree_of(answer(source, st=np.savetxt, o=open, **names)) is None
+
+
+def test_what_only_computes_is_changed():
+    own = answer("def one_hot(x):\n    return x + 1\n")
+    source = (
+        "def scale_scores(S, d_k):\n    many = Counter()\n    return own(S) / np.exp(root(d_k))\n"
+    )
+    assert repair.tree_of(answer(source, own=own, Counter=Counter, root=math.sqrt)) is not None
 
 
 HOSTILE = {

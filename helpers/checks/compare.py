@@ -95,6 +95,20 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 
 # ---------------------------------------------------------------- differences in words
 
+KEPT = (
+    "An axis of length 1 was lost or added: `keepdims=True` keeps it, `None` as an index adds it."
+)
+PLAIN = [  # what NumPy says, and what it means
+    (r"^matmul: .*\(size (\d+) is different from (\d+)\)",
+     r"A @ B needs as many rows in B as A has columns, but B has \1 and A \2"),
+    (r"^operands could not be broadcast together with shapes (\(.*\)) (\([\d,]*\))",
+     r"shapes \1 and \2 do not fit: counted from the right, two lengths must be equal, or one 1"),
+    (r"^The truth value of an array",
+     r"an array is neither true nor false: ask for each of its numbers, or whether it `is None`"),
+    (r"^cannot reshape array of size (\d+) into shape (\(.*\))",
+     r"a reshape keeps every number, but \1 of them do not fill the shape \2"),
+]  # fmt: skip
+
 
 def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
     """Say in a sentence how an observation differs from what was expected."""
@@ -125,11 +139,11 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
 
 
 def in_plain_words(text: str) -> str:
-    """NumPy's words for a matrix product that does not fit, in those of the course."""
-    found = re.search(r"^matmul: .*\(size (\d+) is different from (\d+)\)", text)
-    if not found:
-        return text.rstrip(".")
-    return f"A @ B needs as many rows in B as A has columns, but B has {found[1]} and A {found[2]}"
+    """NumPy's words for what does not fit, in those of the course."""
+    for pattern, plain in PLAIN:
+        if found := re.search(pattern, text):
+            return found.expand(plain)
+    return text.rstrip(".")
 
 
 def type_name(x: Any) -> str:
@@ -231,7 +245,7 @@ def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
     if len(got) != len(want):
         more = "too many axes" if len(got) > len(want) else "too few axes, one is missing"
         squeezed = [n for n in got if n != 1] == [n for n in want if n != 1]
-        also = " An axis of length 1 was lost or added (keepdims, None)." if squeezed else ""
+        also = f" {KEPT}" if squeezed else ""
         return f"{text} It has {more}: {len(got)} instead of {len(want)}.{also}"
     wrong = [i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b]
     lengths = ", ".join(f"axis {i} has length {got[i]} instead of {want[i]}" for i in wrong)

@@ -1,11 +1,13 @@
 """What right answers lend to the repair of a wrong one: expressions, operations, statements."""
 
 import ast
+import contextlib
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
+from helpers.checks.source import written
 from helpers.checks.syntax import (
     Place,
     Renamed,
@@ -16,6 +18,7 @@ from helpers.checks.syntax import (
     places,
     text,
 )
+from helpers.exercises import find
 
 
 @dataclass(frozen=True)
@@ -117,3 +120,47 @@ def inlined(function: ast.FunctionDef) -> dict[str, ast.expr]:
             for name in assigned(statement):
                 known.pop(name, None)
     return found
+
+
+def bare(function: ast.FunctionDef) -> ast.FunctionDef:
+    """A right answer without docstring, annotations and checks of its input."""
+    function = Plain().visit(copy.deepcopy(function))
+    function.body = [s for s in function.body if not _is_check(s)] or function.body
+    return function
+
+
+class Plain(ast.NodeTransformer):
+    """The same tree without annotations."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+
+def _is_check(statement: ast.stmt) -> bool:
+    """A docstring, an `if` or a loop that does nothing but raise, a call of a check."""
+    if isinstance(statement, ast.Expr):
+        value = statement.value
+        named = text(getattr(value, "func", ast.Name("", ast.Load())))
+        return isinstance(value, ast.Constant) or named.lstrip("_").startswith("check")
+    body = getattr(statement, "body", None)
+    return isinstance(body, list) and all(isinstance(s, ast.Raise) or _is_check(s) for s in body)
+
+
+@cache
+def donors_of(name: str) -> Donors:
+    """The definitions in the right answers of an exercise, and its reference."""
+    known = find(name)
+    found = [n for source in known.answers for n in ast.parse(source).body]
+    with contextlib.suppress(OSError, TypeError):
+        found += ast.parse(written(known.reference)).body
+    return Donors(bare(node) for node in found if isinstance(node, ast.FunctionDef))

@@ -67,11 +67,6 @@ class Edit:
             place.put(node)
 
 
-def call(name: str, *args: ast.expr) -> ast.Call:
-    """The node of name(args)."""
-    return ast.Call(expression(name), list(args), [])
-
-
 def _own_name(node: ast.AST) -> str:
     """The name of a variable or an attribute, "" for anything else."""
     return getattr(node, "attr", None) or getattr(node, "id", None) or ""
@@ -156,7 +151,10 @@ class Surgeon:
             if isinstance(node, ast.BinOp):
                 swap = [ast.BinOp(node.right, node.op, node.left)]
                 new = [
-                    ast.BinOp(node.left, op(), node.right) for op in BINARY.get(type(node.op), ())
+                    ast.BinOp(node.left, op(), node.right)
+                    for op in BINARY.get(type(node.op), ())
+                    if ast.unparse(node.right) != "1"
+                    or op in (ast.Add, ast.Sub)  # x * 1 mends nothing
                 ]
                 yield from self.put("operator", place, *new, *swap)
             elif isinstance(node, ast.Compare) and len(node.ops) == 1:
@@ -568,17 +566,13 @@ class Surgeon:
 
 
 def in_turn(iterators: list[Iterator]) -> Iterator:
-    """One of each in turn, until all have ended."""
+    """Eight of each in turn, until all have ended."""
     while iterators:
         for each in list(iterators):
-            for found in islice(each, 8):
-                yield found
+            if some := list(islice(each, 8)):
+                yield from some
             else:
-                ended = next(each, None)
-                if ended is None:
-                    iterators.remove(each)
-                else:
-                    yield ended
+                iterators.remove(each)
 
 
 def _with(node: ast.Call, new: ast.keyword) -> ast.Call:

@@ -14,7 +14,14 @@ import numpy as np
 from helpers.checks import influence
 from helpers.checks.compare import Opaque, Raised, TimedOut, difference, same
 from helpers.checks.repair import Repair, repair_of
-from helpers.checks.sandbox import Observation, observe, observe_apart, observe_probe, undisturbed
+from helpers.checks.sandbox import (
+    Observation,
+    agree,
+    observe,
+    observe_apart,
+    observe_probe,
+    undisturbed,
+)
 from helpers.exercises import find
 from helpers.exercises.exercise import Exercise, Mistake, Probe, Untested
 
@@ -263,11 +270,6 @@ def judge(known: Exercise, seen: list[Observation]) -> Verdict:
     return Verdict(known.name, WRONG, message, None, evidence)
 
 
-def agree(a: Observation, b: Observation, known: Exercise) -> bool:
-    """Whether two functions did the same on a probe, to the inputs too."""
-    return a.changed == b.changed and same(a.value, b.value, known.whole_numbers)
-
-
 def verified(known: Exercise, seen: list[Observation]) -> str:
     """Say on what a right answer was tried, in at most 20 words."""
     labels = [known.probes[i].label for i in tried(known, seen)]
@@ -339,9 +341,8 @@ def sentences(known: Exercise, evidence: Evidence, seen: list[Observation]) -> l
     wrong = wrong_of(known, seen)
     changed = [name for i in wrong for name in seen[i].changed]
     if isinstance(evidence.obtained, str) and evidence.obtained.endswith("changed in place"):
-        name = changed.pop(0)
+        name, changed = changed[0], []
         told = [f"It changes its argument {name} in place: make a new array, or work on a copy."]
-        changed = []
     else:
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
         told = [f"{begun(evidence.label)}: {text}"]

@@ -10,31 +10,30 @@ import ast
 import contextlib
 import copy
 import functools
-import inspect
 import itertools
 import json
 import re
 import signal
-import textwrap
 import threading
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from helpers.checks import sandbox
 from helpers.checks.compare import ATOL, RTOL, Raised, same
-from helpers.checks.donors import Donors
+from helpers.checks.donors import Donors, Plain, donors_of
 from helpers.checks.edits import Edit, Surgeon
-from helpers.checks.sandbox import Observation, OutOfTime
+from helpers.checks.safety import is_safe
+from helpers.checks.sandbox import Observation, OutOfTime, agree
+from helpers.checks.source import written_or_at_hand
 from helpers.checks.syntax import arguments, assigned, text
 from helpers.checks.whys import Change, Repair, change_of
-from helpers.exercises import find
 from helpers.exercises.exercise import Exercise, Probe
 
 SECONDS = 2.0  # of the processor, for the whole search
@@ -48,52 +47,8 @@ FAR = -1.0  # a change that leads so far away from all right answers is an accid
 SHOWN = 5  # candidates that are verified
 LONGEST = 6000  # letters of an answer
 
-HARMLESS = set("""numpy torch math collections functools itertools operator random copy re string
-    helpers typing dataclasses statistics""".split())  # fmt: skip
-FORBIDDEN = set("""os sys io builtins ctypes ctypeslib hub popen system fork kill remove unlink
-    rmdir mkdir makedirs rename write writelines save savez savez_compressed savetxt tofile dump
-    memmap
-    open_memmap fromfile genfromtxt load loadtxt from_file load_library multiprocessing distributed
-    share_memory_ utils cpp_extension""".split())  # fmt: skip
-BUILTINS = set("""open exec eval compile input breakpoint globals locals vars setattr delattr
-    getattr""".split())  # fmt: skip
-
 
 # ---------------------------------------------------------------- the answer's source
-
-
-def source_text(function: FunctionType) -> str:
-    """The text of a definition, from the margin. Raises OSError where there is none."""
-    try:
-        return textwrap.dedent(inspect.getsource(function))
-    except OSError:
-        return text_of_callers(function)
-
-
-def text_of_callers(function: FunctionType) -> str:
-    """The text that a function was made of by `exec`, where a caller of the check still has it.
-
-    So answers that a script reads from a file are repaired too. It counts only if it compiles to
-    the very code of the function. Raises OSError where there is none.
-    """
-    start, frame = f"def {function.__name__}(", inspect.currentframe()
-    while frame := frame.f_back:
-        for value in (*frame.f_locals.values(), *frame.f_globals.values()):
-            held = getattr(value, "__dict__", {}) if not isinstance(value, ModuleType) else {}
-            for said in (value, *(held.values() if isinstance(held, dict) else ())):
-                if isinstance(said, str) and said.startswith(start) and _makes(said, function):
-                    return said
-    raise OSError("no text of it is at hand")
-
-
-def _makes(source: str, function: FunctionType) -> bool:
-    """Whether a text compiles to the code of a function."""
-    own = function.__code__
-    with contextlib.suppress(SyntaxError, ValueError):
-        made = compile(source, "<answer>", "exec").co_consts
-        codes = [code for code in made if isinstance(code, CodeType)]
-        return any(c.co_code == own.co_code and c.co_names == own.co_names for c in codes)
-    return False
 
 
 def tree_of(function: Any) -> ast.FunctionDef | None:
@@ -101,88 +56,12 @@ def tree_of(function: Any) -> ast.FunctionDef | None:
     if not isinstance(function, FunctionType) or function.__code__.co_freevars:
         return None
     try:
-        source = source_text(function)
+        source = written_or_at_hand(function)
         node = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError, ValueError, IndexError):
         return None
     plain = isinstance(node, ast.FunctionDef) and not node.decorator_list
     return node if plain and len(source) <= LONGEST and is_safe(function, node) else None
-
-
-def is_safe(function: FunctionType, node: ast.AST, seen: tuple = ()) -> bool:
-    """Whether an answer, and what it calls of the notebook, keeps away from files and processes."""
-    if any(not _is_harmless(part) for part in ast.walk(node)):
-        return False
-    for name in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
-        used = function.__globals__.get(name)
-        if isinstance(used, ModuleType) and used.__name__.partition(".")[0] not in HARMLESS:
-            return False
-        if isinstance(used, FunctionType) and not _of_a_library(used) and used not in seen:
-            with contextlib.suppress(OSError, TypeError, SyntaxError, ValueError):
-                if is_safe(used, ast.parse(source_text(used)), (*seen, function)):
-                    continue
-            return False
-    return True
-
-
-def _is_harmless(part: ast.AST) -> bool:
-    """Whether a node imports nothing but numbers, and names nothing that reaches outside."""
-    if isinstance(part, ast.Import | ast.ImportFrom):
-        homes = [getattr(part, "module", None) or alias.name for alias in part.names]
-        return all(home.partition(".")[0] in HARMLESS for home in homes)
-    name = getattr(part, "attr", None) or getattr(part, "id", None) or ""
-    if isinstance(part, ast.Name) and name in BUILTINS:  # model.eval() is harmless
-        return False
-    return name not in FORBIDDEN and not name.startswith("__")
-
-
-def _of_a_library(function: FunctionType) -> bool:
-    home = getattr(function, "__module__", None) or ""
-    return home.partition(".")[0] in HARMLESS
-
-
-def bare(function: ast.FunctionDef) -> ast.FunctionDef:
-    """A right answer without docstring, annotations and checks of its input."""
-    function = Plain().visit(copy.deepcopy(function))
-    function.body = [s for s in function.body if not _is_check(s)] or function.body
-    return function
-
-
-class Plain(ast.NodeTransformer):
-    """The same tree without annotations."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self.generic_visit(node)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.annotation = None
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        return ast.copy_location(ast.Assign([node.target], node.value), node)
-
-
-def _is_check(statement: ast.stmt) -> bool:
-    """A docstring, an `if` or a loop that does nothing but raise, a call of a check."""
-    if isinstance(statement, ast.Expr):
-        value = statement.value
-        named = text(getattr(value, "func", ast.Name("", ast.Load())))
-        return isinstance(value, ast.Constant) or named.lstrip("_").startswith("check")
-    body = getattr(statement, "body", None)
-    return isinstance(body, list) and all(isinstance(s, ast.Raise) or _is_check(s) for s in body)
-
-
-@functools.cache
-def donors_of(name: str) -> Donors:
-    """The definitions in the right answers of an exercise, and its reference."""
-    known = find(name)
-    found = [n for source in known.answers for n in ast.parse(source).body]
-    with contextlib.suppress(OSError, TypeError):
-        found += ast.parse(textwrap.dedent(inspect.getsource(known.reference))).body
-    return Donors(bare(node) for node in found if isinstance(node, ast.FunctionDef))
 
 
 # ---------------------------------------------------------------- likeness
@@ -238,7 +117,7 @@ class Search:
         self.known, self.backend, self.expected = known, backend, expected
         self.name, self.scope = known.name, dict(function.__globals__)
         self.scope.setdefault("np", np)
-        self.source = source_text(function)
+        self.source = written_or_at_hand(function)
         self.wrong: list[int] = []
         self.order: list[int] = []
         self.limit, self.near = FIRST, 0.0
@@ -246,7 +125,6 @@ class Search:
         self.tried: set[str] = set()
         self.donors = donors_of(known.name)
         self.likeness = Likeness(self.donors)
-        self.began, self.deadline = time.process_time(), time.process_time() + SECONDS
         self.found = False
         self.partial: list[tuple[float, float, Change, str]] = []
 
@@ -321,10 +199,7 @@ class Search:
             return sandbox.observe_probe(function, self.known, self.known.probes[i], self.backend)
 
     def agrees(self, seen: Observation, i: int) -> bool:
-        wanted = self.expected[i]
-        return seen.changed == wanted.changed and same(
-            seen.value, wanted.value, self.known.whole_numbers
-        )
+        return agree(seen, self.expected[i], self.known)
 
     def made(self, code: Any) -> Callable | None:
         """The function of a candidate; its default values may raise."""
@@ -541,8 +416,7 @@ def repair_of(
             warnings.simplefilter("ignore")
             if can_signal():
                 signal.signal(signal.SIGVTALRM, _late)
-            search.began = time.process_time()
-            search.deadline = search.began + SECONDS
+            search.deadline = time.process_time() + SECONDS
             search.run(bare_answer(node), lambda found: write(packed(found)))
 
     lines, forged, _ = sandbox.lines_of(work, SECONDS + 1, forks)
@@ -582,9 +456,7 @@ def holds(source: str, function: FunctionType, known: Exercise, backend: str) ->
         wanted = list(sandbox.observe(known.reference, asked, known.backends[0]))
     got = sandbox.observe_apart(answer, asked, backend)
     return all(
-        isinstance(w.value, Raised)
-        or (g.changed == w.changed and same(g.value, w.value, known.whole_numbers))
-        for g, w in zip(got, wanted, strict=True)
+        isinstance(w.value, Raised) or agree(g, w, known) for g, w in zip(got, wanted, strict=True)
     )
 
 

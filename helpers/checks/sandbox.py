@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.checks.compare import Opaque, Raised, TimedOut
+from helpers.checks.compare import Opaque, Raised, TimedOut, same
 from helpers.exercises.exercise import About, Exercise, Probe, Untested
 
 MEMORY = 2 * 2**30  # bytes that an answer may take on top of what the notebook has
@@ -51,6 +51,11 @@ class Observation:
     value: Any
     changed: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+
+
+def agree(a: Observation, b: Observation, exercise: Exercise) -> bool:
+    """Whether two functions did the same on a probe, to the inputs too."""
+    return a.changed == b.changed and same(a.value, b.value, exercise.whole_numbers)
 
 
 # ---------------------------------------------------------------- one call

@@ -9,7 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from helpers.exercises import exercises
@@ -70,11 +70,50 @@ def _function_source(function: Callable) -> str:
         names = ", ".join(f"`{name}`" for name in free if name != "__class__")
         raise Obstacle(f"it is made inside another function, of which it uses {names}")
     try:
-        text = textwrap.dedent(inspect.getsource(plain)).strip("\n")
+        text = written(plain).strip("\n")
         ast.parse(text)
     except (OSError, TypeError, SyntaxError, ValueError):
         raise Obstacle("its source cannot be read") from None
     return text
+
+
+def written(function: Callable) -> str:
+    """The text of a definition as Python finds it, from the margin. Raises OSError without one."""
+    return textwrap.dedent(inspect.getsource(function))
+
+
+def written_or_at_hand(function: FunctionType) -> str:
+    """The text of a definition, or the one that a caller made it of. Raises OSError without any."""
+    try:
+        return written(function)
+    except OSError:
+        return text_of_callers(function)
+
+
+def text_of_callers(function: FunctionType) -> str:
+    """The text that a function was made of by `exec`, where a caller of the check still has it.
+
+    So answers that a script reads from a file are repaired too. It counts only if it compiles to
+    the very code of the function. Raises OSError where there is none.
+    """
+    start, frame = f"def {function.__name__}(", inspect.currentframe()
+    while frame := frame.f_back:
+        for value in (*frame.f_locals.values(), *frame.f_globals.values()):
+            held = getattr(value, "__dict__", {}) if not isinstance(value, ModuleType) else {}
+            for said in (value, *(held.values() if isinstance(held, dict) else ())):
+                if isinstance(said, str) and said.startswith(start) and _makes(said, function):
+                    return said
+    raise OSError("no text of it is at hand")
+
+
+def _makes(source: str, function: FunctionType) -> bool:
+    """Whether a text compiles to the code of a function."""
+    own = function.__code__
+    with contextlib.suppress(SyntaxError, ValueError):
+        made = compile(source, "<answer>", "exec").co_consts
+        codes = [code for code in made if isinstance(code, CodeType)]
+        return any(c.co_code == own.co_code and c.co_names == own.co_names for c in codes)
+    return False
 
 
 def _methods(cls: type) -> list[FunctionType]:

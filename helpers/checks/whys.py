@@ -24,8 +24,7 @@ OPERANDS = {
 KINDS = {
     "order": "the order", "brackets": "the brackets", "comparison": "the comparison",
     "operator": "the operator", "sign": "the sign", "lines": "the order of the lines",
-    "indent": "what stands inside the block", "line": "this line",
-    "exchange": "two parts stand exchanged",
+    "indent": "what stands inside the block", "exchange": "two parts stand exchanged",
     "overwritten": "what is overwritten", "range": "the range",
     "assignment": "the assignment", "return": "what is returned",
 }  # fmt: skip
@@ -80,7 +79,7 @@ class Change:
         return Repair(line, self.before, self.after, place, why, also)
 
 
-Above = list[tuple[ast.AST, str]]  # the nodes around one, and in which field it stands
+Above = tuple[tuple[ast.AST, str], ...]  # the nodes around one, and in which field it stands
 
 # ---------------------------------------------------------------- what differs
 
@@ -94,25 +93,37 @@ def change_of(kind: str, old: ast.FunctionDef, new: ast.FunctionDef, source: str
     if not spans:
         return None
     i, j, k, m = spans[0][0], spans[-1][1], spans[0][2], spans[-1][3]
+    if (j - i, m - k) == (1, 1) and before[i][1].strip() != after[k][1].strip():
+        unused = min(argument_reads(new) - argument_reads(old), default="")
+        return part_of(kind, before[i][0], after[k][0], source, new, unused)
     node = before[min(i, len(before) - 1)][0]
+    was, made = both_versions(before[i:j], texts[1][k:m], source)
+    place = KINDS.get(kind, whole(was, made, i == len(before)))
+    return Change(kind, node.lineno, was, made, was, made, place)
+
+
+def both_versions(gone: list, new: list[str], source: str) -> tuple[str, str]:
+    """Whole lines as the learner wrote them, and as they are then; what moved keeps its margin."""
     own = source.splitlines()
-    lines = sorted({line for n, _ in before[i:j] for line in lines_of(n)})
+    lines = sorted({line for node, _ in gone for line in lines_of(node)})
     was = textwrap.dedent("\n".join(own[n - 1] for n in lines))
-    made = "\n".join(t for _, t in after[k:m])
-    if was.strip() == textwrap.dedent(made).strip():  # it moved: only the margin tells
-        was = "\n".join(own[n - 1][4:] for n in lines)
-    elif i != j:
-        made = textwrap.dedent(made)
-    if (j - i, m - k) != (1, 1):
-        place = KINDS.get(kind, whole(was, made, i == len(before)))
-        return Change(kind, node.lineno, was, made, was, made, place)
-    unused = min(argument_reads(new) - argument_reads(old), default="")
-    a, b, above = smallest(before[i][0], after[k][0])
-    line = getattr(a, "lineno", node.lineno)
-    if (spliced := splice(a, b, source, new)) is not None:
-        was, made = own[line - 1].strip(), spliced[line - 1].strip()
-    old_part, new_part = (enclosed(x, above) for x in (a, b))
-    return Change(kind, line, was, made, old_part, new_part, role(kind, a, b, above), unused)
+    made = "\n".join(new)
+    if was.strip() == textwrap.dedent(made).strip():
+        return "\n".join(own[n - 1][4:] for n in lines), made
+    return was, textwrap.dedent(made) if gone else made
+
+
+def part_of(
+    kind: str, a: ast.stmt, b: ast.stmt, source: str, new: ast.FunctionDef, unused: str
+) -> Change:
+    """What differs inside a statement: its smallest part, in the line where that stands."""
+    was, made = both_versions([(a, "")], [next(_headers(b, ""))[1]], source)
+    x, y, above = smallest(a, b)
+    line = getattr(x, "lineno", a.lineno)
+    if (spliced := splice(x, y, source, new)) is not None:
+        was, made = source.splitlines()[line - 1].strip(), spliced[line - 1].strip()
+    old_part, new_part = (enclosed(node, above) for node in (x, y))
+    return Change(kind, line, was, made, old_part, new_part, role(kind, x, y, above), unused)
 
 
 def enclosed(node: ast.AST, above: Above) -> str:
@@ -169,14 +180,14 @@ def _headers(node: ast.stmt, indent: str) -> Iterator[tuple[ast.stmt, str]]:
         yield from _headers(statement, indent + "    ")
 
 
-def smallest(a: ast.AST, b: ast.AST, above: Above = []) -> tuple[ast.AST, ast.AST, Above]:  # noqa: B006
+def smallest(a: ast.AST, b: ast.AST, above: Above = ()) -> tuple[ast.AST, ast.AST, Above]:
     """The smallest pair of nodes that holds all that differs, with what stands around it."""
     if type(a) is not type(b):
         return a, b, above
     different = [(f, x, y) for f, x, y in fields_of(a, b) if _dump(x) != _dump(y)]
     if len(different) == 1 and all(isinstance(x, ast.expr | ast.keyword) for x in different[0][1:]):
         field, x, y = different[0]
-        return smallest(x, y, [(a, field), *above])
+        return smallest(x, y, ((a, field), *above))
     return a, b, above
 
 
@@ -229,35 +240,41 @@ def splice(a: ast.AST, b: ast.AST, source: str, new: ast.FunctionDef) -> list[st
 
 def role(kind: str, a: ast.AST, b: ast.AST, above: Above) -> str:
     """What part of the line it is that differs."""
-    parent, name = above[0] if above else (None, "")
-    if isinstance(parent, ast.keyword) or isinstance(a, ast.keyword):
-        return f"the argument `{parent.arg if isinstance(parent, ast.keyword) else a.arg}`"
+    keyword = next((x for x in (a, *(n for n, _ in above[:1])) if isinstance(x, ast.keyword)), None)
+    if keyword is not None:
+        return f"the argument `{keyword.arg}`"
     if isinstance(a, ast.Call) and isinstance(b, ast.Call) and kind == "argument":
         own, new = {code(k) for k in a.keywords}, {code(k) for k in b.keywords}
         more = [k.arg for k in (*b.keywords, *a.keywords) if code(k) in own ^ new]
         return f"the argument `{more[0]}`" if more else f"the arguments of `{short(a.func)}`"
     if kind == "order" and isinstance(a, ast.Call):
         return f"the order in `{short(a)}`"
-    if kind in KINDS:
-        return KINDS[kind]
-    for node, field in above:  # x in x.shape[-1]: the whole of it is what it reads
-        chained = field == "value" and isinstance(node, ast.Attribute | ast.Subscript)
-        if not chained and not isinstance(node, ast.UnaryOp):
-            break
-        a, parent = node, None
-        above = above[1:]
-    parent, name = above[0] if above else (None, "")
-    if isinstance(parent, ast.keyword):
-        return f"the argument `{parent.arg}`"
-    if isinstance(parent, ast.Call) and name == "args":
-        return f"what goes into `{short(parent.func)}`"
-    if isinstance(parent, ast.BinOp) and type(parent.op) in OPERANDS:
-        return OPERANDS[type(parent.op)][name == "right"]
-    if isinstance(parent, ast.Call) and name == "func":
-        return f"the function `{short(a)}`"
-    if isinstance(parent, ast.Subscript) and name == "slice":
-        return f"the index of `{short(parent.value)}`"
+    return KINDS.get(kind) or standing(a, above)
+
+
+def standing(a: ast.AST, above: Above) -> str:
+    """A part by what it is to the operation around it; for the x of x.shape[-1] the whole."""
+    while above and (_is_chain(*above[0]) or isinstance(above[0][0], ast.UnaryOp)):
+        (a, _), *rest = above
+        above = tuple(rest)
+    around, field = above[0] if above else (None, "")
+    if isinstance(around, ast.keyword):
+        return f"the argument `{around.arg}`"
+    if isinstance(around, ast.BinOp) and type(around.op) in OPERANDS:
+        return OPERANDS[type(around.op)][field == "right"]
+    if isinstance(around, ast.Call) and field in ("args", "func"):
+        return (
+            f"the function `{short(a)}`"
+            if field == "func"
+            else f"what goes into `{short(around.func)}`"
+        )
+    if isinstance(around, ast.Subscript) and field == "slice":
+        return f"the index of `{short(around.value)}`"
     return f"`{short(a)}`"
+
+
+def _is_chain(node: ast.AST, field: str) -> bool:
+    return field == "value" and isinstance(node, ast.Attribute | ast.Subscript)
 
 
 def short(node: ast.AST) -> str:
@@ -325,14 +342,19 @@ def nature(change: Change) -> str:
         return "it is off by one"
     if change.kind == "order" and re.match(r"\S*where\(| if ", change.old):
         return "the two choices are the wrong way round"
-    if change.kind == "part" and (again := re.search(r"([*/@]) ?([A-Za-z_]\w*)$", change.old)):
-        if again[0] not in change.new and re.search(
-            rf"{re.escape(again[1])} ?{again[2]}\b", change.after
-        ):
-            return f"`{again[0]}` stands there twice"
-    if change.kind == "part" and (twice := {w for w in went if f"{w}(" in change.new}):
-        return f"`{min(twice)}` is applied twice"
+    if change.kind == "part" and (told := _twice(change, went)):
+        return told
     return f"`{change.unused}` is never used" if change.unused else ""
+
+
+def _twice(change: Change, went: Counter) -> str:
+    """Say which factor or function goes that stands there once more."""
+    factor = re.search(r"([*/@]) ?([A-Za-z_]\w*)$", change.old)
+    if factor and factor[0] not in change.new:
+        if re.search(rf"{re.escape(factor[1])} ?{factor[2]}\b", change.after):
+            return f"`{factor[0]}` stands there twice"
+    twice = {w for w in went if f"{w}(" in change.new}
+    return f"`{min(twice)}` is applied twice" if twice else ""
 
 
 def _one_off(change: Change) -> bool:

@@ -153,10 +153,14 @@ class Exercise:
         """Say what an expression is for; `code` may hold several spellings, split at " | "."""
         self.whys.append(Why(tuple(code.split(" | ")), text))
 
-    def mistake(self, function: Callable) -> Callable:
-        """Add a known mistake; its docstring tells the learner what is wrong and what is needed."""
-        message = " ".join(inspect.getdoc(function).split())
-        self.mistakes.append(Mistake(function.__name__.replace("_", "-"), message, function))
+    def mistake(self, function: Callable, told_by: Callable | None = None) -> Callable:
+        """Add a known mistake; its docstring tells the learner what is wrong and what is needed.
+
+        Where one function makes several, another lends name and docstring: `told_by`.
+        """
+        said = told_by or function
+        message = " ".join(inspect.getdoc(said).split())
+        self.mistakes.append(Mistake(said.__name__.replace("_", "-"), message, function))
         return function
 
 

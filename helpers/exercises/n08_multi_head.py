@@ -312,8 +312,7 @@ def exchanged(**parts: Callable) -> Callable:
         def wrong(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):
             return attend(x, W_q, W_k, W_v, W_o, num_heads, mask, memory, **parts)
 
-        wrong.__name__, wrong.__doc__ = named.__name__, named.__doc__
-        return multi_head_attention.mistake(wrong)
+        return multi_head_attention.mistake(wrong, told_by=named)
 
     return add
 

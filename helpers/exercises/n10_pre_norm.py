@@ -296,8 +296,7 @@ def stacked(step: Callable) -> Callable:
             state = step(state, sublayer, gamma, beta, eps, x)
         return reference.layer_norm(state, gammas[-1], betas[-1], eps)
 
-    wrong.__name__, wrong.__doc__ = step.__name__, step.__doc__
-    return stack.mistake(wrong)
+    return stack.mistake(wrong, told_by=step)
 
 
 @stack.mistake
