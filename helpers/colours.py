@@ -1,0 +1,38 @@
+"""One colour for each thing, the same in drawings, tables, widgets and pages."""
+
+# widgets/style.css holds the same; a test compares them. Mixed with the page's ink they stand out
+# on light and dark grounds; a cell's tint is the colour laid thinly over its ground.
+OF = {
+    "x": "#6b7280",  # word vectors, grey
+    "q": "#d97706",  # queries, orange
+    "k": "#2563eb",  # keys, blue
+    "v": "#059669",  # values, green
+    "scores": "#7c3aed",  # violet
+    "weights": "#db2777",  # pink
+    "context": "#111827",  # black
+}
+STRONGEST = 0.72  # how much of its colour the largest number of a matrix gets
+
+
+def mixed(colour: str, share: float, ground: str = "#ffffff") -> str:
+    """`share` of a colour laid over a ground: #rrggbb."""
+    pairs = zip(_channels(colour), _channels(ground), strict=True)
+    return "#" + "".join(f"{round(share * c + (1 - share) * g):02x}" for c, g in pairs)
+
+
+def tint(name: str, value: float, largest: float) -> str:
+    """The ground of a cell: white at 0, most of its thing's colour at the largest number."""
+    share = min(abs(value) / largest, 1.0) if largest > 0 and value == value else 0.0
+    return mixed(OF[name], STRONGEST * share)
+
+
+def ink_on(ground: str) -> str:
+    """Black or white, whichever stands out more from a ground (WCAG's relative luminance)."""
+    channels = [c / 255 for c in _channels(ground)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#111827" if luminance > 0.19 else "#ffffff"
+
+
+def _channels(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))

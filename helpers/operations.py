@@ -1,0 +1,342 @@
+"""A model as a list of named operations on matrices: what the machine runs, labels and explains.
+
+A `Program` is written by one function a kind of module: those of arrays stand here, those of
+PyTorch's modules in `helpers.anatomy`. `run` computes all of it in NumPy, the browser does the same
+in widgets/engine.js. A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
+"Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Values = dict[str, np.ndarray]  # the matrix of each operation, (rows, columns)
+
+
+class Operation(NamedTuple):
+    """One step: a matrix computed from those before it, and how it is called and coloured."""
+
+    name: str
+    kind: str  # of FORMULAS
+    inputs: tuple[str, ...] = ()  # names of operations
+    weights: tuple[str, ...] = ()  # names of what was learned, or given
+    options: Mapping[str, Any] = {}
+    title: str = ""
+    note: str = ""
+    colour: str = "x"  # of helpers.colours
+    rows: str = "text"  # whose tokens: "text" is read, "written" is written; "" is one row for all
+    columns: str = "features"  # or "vocab", or the tokens of "text" or "written"
+
+
+@dataclass
+class Program:
+    """Operations in the order in which they run, their weights, and the words of each text."""
+
+    operations: dict[str, Operation] = field(default_factory=dict)
+    weights: dict[str, np.ndarray] = field(default_factory=dict)  # (rows, columns)
+    vocab: dict[str, list[str]] = field(default_factory=dict)  # "text", and "written" if any
+    origins: dict[str, tuple] = field(default_factory=dict)  # module and what of it, for hooks
+    names: dict[str, list[str]] = field(default_factory=dict)  # of columns, where they have some
+
+    def add(self, name: str, kind: str, *inputs: str, weights: Mapping[str, Any] | None = None,
+            rows: str | None = None, **how: Any) -> str:  # fmt: skip
+        """Append an operation and its weights; its rows are those of its first input."""
+        learned = {f"{name}/{key}": w for key, w in (weights or {}).items() if w is not None}
+        self.weights |= {key: np.atleast_2d(np.asarray(w)) for key, w in learned.items()}
+        rows = self.operations[inputs[0]].rows if rows is None else rows
+        shown = {key: how.pop(key) for key in ("title", "note", "colour", "columns") if key in how}
+        self.operations[name] = Operation(name, kind, inputs, tuple(learned), how, rows=rows,
+                                          **shown)  # fmt: skip
+        return name
+
+    @property
+    def output(self) -> str:
+        """The name of the last operation."""
+        return next(reversed(self.operations))
+
+
+# ---------------------------------------------------------------- formulas
+
+_erf = np.vectorize(math.erf, otypes=[float])
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Shares of one whole along the last axis; a row of −∞ becomes zeros."""
+    largest = x.max(axis=-1, keepdims=True)
+    e = np.exp(x - np.where(np.isneginf(largest), 0, largest))
+    return e / np.maximum(e.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+
+
+def norm(x: np.ndarray, gain: Any = 1.0, shift: Any = 0.0, *, eps: float) -> np.ndarray:
+    """LayerNorm of each row. Ba et al. (2016)."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return gain * centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps) + shift
+
+
+def waves(T: int, d: int) -> np.ndarray:
+    """Sines and cosines of the positions: (T, d). Paper, section 3.5."""
+    angle = np.arange(T)[:, None] / 10000 ** (np.arange(0, d, 2) / d)
+    return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(T, d)
+
+
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
+    """GPT-2's GELU, by tanh. Hendrycks and Gimpel (2016)."""
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def hidden_later(scores: np.ndarray) -> np.ndarray:
+    """−∞ where a key comes after its query: (Tq, Tk)."""
+    Tq, Tk = scores.shape
+    return np.where(np.tri(Tq, Tk, Tk - Tq, dtype=bool), scores, -np.inf)
+
+
+# Of each kind: ids of its tokens, inputs, weights, options → its matrix.
+FORMULAS: dict[str, Callable[..., np.ndarray]] = {
+    "one-hot": lambda ids, size: np.eye(size)[ids],
+    "ids": lambda ids: np.asarray(ids, dtype=float)[:, None],
+    "given": lambda ids, x: x,
+    "embed": lambda ids, x, table, factor=1.0: factor * table[ids],
+    "places": lambda ids, table: table[: len(ids)],
+    "waves": lambda ids, d: waves(len(ids), d),
+    "same": lambda ids, row: np.repeat(row, len(ids), axis=0),
+    "add": lambda ids, x, y: x + y,
+    "linear": lambda ids, x, W, b=0.0: x @ W + b,
+    "split": lambda ids, x, start, stop: x[:, start:stop],
+    "scores": lambda ids, q, k: q @ k.T,
+    "scale": lambda ids, scores, by: scores / by,
+    "mask": lambda ids, scores: hidden_later(scores),
+    "softmax": lambda ids, x, temperature=1.0: softmax(x / temperature),
+    "mix": lambda ids, weights, v: weights @ v,
+    "join": lambda ids, *heads: np.concatenate(heads, axis=1),
+    "norm": lambda ids, x, *learned, eps: norm(x, *learned, eps=eps),
+    "relu": lambda ids, x: np.maximum(x, 0),
+    "gelu": lambda ids, x: x * (1 + _erf(x / math.sqrt(2))) / 2,
+    "gelu_tanh": lambda ids, x: gelu_tanh(x),
+    "last": lambda ids, x: x[-1:],
+    "mean": lambda ids, x: x.mean(axis=0, keepdims=True),
+    "unit": lambda ids, x: x / np.linalg.norm(x, axis=-1, keepdims=True),
+}
+# What is left of an operation that is switched off: what came in, nothing, or the sub-layer alone.
+OFF: dict[str, Callable[..., np.ndarray]] = {
+    **dict.fromkeys(("scale", "mask", "norm", "relu", "gelu", "gelu_tanh"), lambda x, *_: x),
+    **dict.fromkeys(("mix", "places", "waves", "linear"), lambda *_: 0.0),
+    "add": lambda x, sublayer: sublayer,
+}
+
+
+def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[Mapping] = (),
+        temperature: float = 1.0) -> Values:  # fmt: skip
+    """Compute every operation for the ids of each text, with what was changed: {name: (T, …)}.
+
+    A change is {"at": name, "off": True}, {"at": name, "row": i, "column": j, "value": x}, of an
+    operation or a weight, or {"at": name, "row": i, "values": […]}. The last of several counts.
+    """
+    off = {change["at"] for change in changes if change.get("off")}
+    weights = {name: w.astype(float) for name, w in program.weights.items()}
+    by_hand = [change for change in changes if "row" in change]
+    _set(weights, by_hand)
+    values: Values = {}
+    for op in program.operations.values():
+        values[op.name] = _compute(op, values, weights, texts, op.name in off, temperature)
+        _set(values, [change for change in by_hand if change["at"] == op.name])
+    return values
+
+
+def _compute(op: Operation, values: Values, weights: Values, texts: Mapping[str, Sequence[int]],
+             off: bool, temperature: float) -> np.ndarray:  # fmt: skip
+    inputs = [values[name] for name in op.inputs]
+    options = dict(op.options) | ({"temperature": temperature} if op.columns == "vocab" and
+                                  op.kind == "softmax" else {})  # fmt: skip
+    ids = texts.get(op.rows, ())
+    learned = [weights[name] for name in op.weights]
+    value = FORMULAS[op.kind](ids, *inputs, *learned, **options)
+    if off:
+        return np.zeros_like(value) + OFF[op.kind](*inputs)
+    return np.array(value, dtype=float)
+
+
+def _set(arrays: Values, changes: Sequence[Mapping]) -> None:
+    for change in changes:
+        if change["at"] in arrays:
+            at = change["row"] if "values" in change else (change["row"], change["column"])
+            arrays[change["at"]][at] = change.get("values", change.get("value"))
+
+
+# ---------------------------------------------------------------- what reads like the layers
+
+
+def embedding(p: Program, table: Any, *, rows: str = "text", at: str = "",
+              factor: float = 1.0) -> str:  # fmt: skip
+    """Tokens become rows of a table: (T, d). Beyond 512 words their one-hot rows stay unwritten."""
+    words = np.shape(table)[0]
+    few = words <= 512
+    ids = p.add(at + ("one-hot" if few else "ids"), "one-hot" if few else "ids", rows=rows,
+                title="one-hot" if few else "id", note="which word", columns="vocab" if few else "",
+                **({"size": words} if few else {}))  # fmt: skip
+    scaled = {} if factor == 1 else {"factor": factor}
+    return p.add(at + "x", "embed", ids, weights={"table": table}, title="x", note="word vector",
+                 **scaled)  # fmt: skip
+
+
+def attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads: int = 1, *,
+              memory: str | None = None, scale: float | None = None,
+              causal: bool = False) -> str:  # fmt: skip
+    """softmax(Q Kᵀ / √d) V in each head, then W_o if there is one. Paper, section 3.2.
+
+    `learned` holds W_q, W_k, W_v, maybe W_o, (d_in, d_out), and biases b_q, b_k, b_v, b_o.
+    """
+    source = x if memory is None else memory
+    width = np.shape(learned["W_q"])[1] // num_heads
+    by = math.sqrt(width) if scale is None else 1 / scale
+    heads = []
+    one = "head" if num_heads == 1 else "all heads"
+    whole = [_projection(p, f"{at}/{one}", letter, of, learned)
+             for letter, of in zip("qkv", (x, source, source), strict=True)]  # fmt: skip
+    for h in range(num_heads):
+        home = f"{at}/head" if num_heads == 1 else f"{at}/head {h + 1}"
+        parts = whole if num_heads == 1 else [
+            _part(p, f"{home}/{letter}", name, h, num_heads)
+            for letter, name in zip("qkv", whole, strict=True)]  # fmt: skip
+        heads.append(head(p, home, *parts, by=by, causal=causal))
+    joined = heads[0] if num_heads == 1 else p.add(
+        f"{at}/joined", "join", *heads, title="heads joined", colour="context")  # fmt: skip
+    if learned.get("W_o") is None:
+        return joined
+    return _linear(p, f"{at}/out", joined, {"W_o": learned["W_o"], "b": learned.get("b_o")},
+                   title="· W_o", note="what the heads found, mixed", colour="context")  # fmt: skip
+
+
+NOTES = {"q": "what it looks for", "k": "what it offers", "v": "what it gives"}
+
+
+def _projection(p: Program, at: str, letter: str, x: str, learned: Mapping[str, Any]) -> str:
+    W = f"W_{letter}"
+    pair = {W: learned[W], "b": learned.get(f"b_{letter}")}
+    return _linear(p, f"{at}/{letter}", x, pair, title=f"{letter} = x {W}", note=NOTES[letter],
+                   colour=letter)  # fmt: skip
+
+
+def _part(p: Program, name: str, whole: str, h: int, num_heads: int) -> str:
+    """A head's own features of all heads' queries, keys or values."""
+    W = p.weights[p.operations[whole].weights[0]]
+    width, letter = W.shape[1] // num_heads, name[-1]
+    return p.add(name, "split", whole, start=h * width, stop=(h + 1) * width, title=letter,
+                 note=NOTES[letter], colour=letter)  # fmt: skip
+
+
+def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool) -> str:
+    """One head: scores, scaled, masked, weights, context. Paper, equation 1."""
+    keys = p.operations[k].rows
+    scores = p.add(f"{at}/scores", "scores", q, k, title="q · k", note="score", colour="scores",
+                   columns=keys)  # fmt: skip
+    root = f"√{by * by:.0f}" if abs(by * by - round(by * by)) < 1e-6 else f"{by:.4g}"
+    ready = p.add(f"{at}/scaled", "scale", scores, by=by, title=f"÷ {root}", note="scaled",
+                  colour="scores", columns=keys)  # fmt: skip
+    if causal:
+        ready = p.add(f"{at}/masked", "mask", ready, title="mask", note="later ones hidden",
+                      colour="scores", columns=keys)  # fmt: skip
+    weights = p.add(f"{at}/weights", "softmax", ready, title="softmax", note="weight",
+                    colour="weights", columns=keys)  # fmt: skip
+    return p.add(f"{at}/context", "mix", weights, v, title="Σ weight × v", note="what it gathers",
+                 colour="context")  # fmt: skip
+
+
+def _linear(p: Program, name: str, x: str, learned: Mapping[str, Any], **shown: Any) -> str:
+    """x W + b, `learned` being the matrix and maybe the bias, by their names."""
+    return p.add(name, "linear", x, weights=learned, **shown)
+
+
+def feed_forward(p: Program, at: str, x: str, learned: Mapping[str, Any],
+                 activation: str = "relu") -> str:  # fmt: skip
+    """max(0, x W1 + b1) W2 + b2, or another activation. Paper, section 3.3."""
+    hidden = _linear(p, f"{at}/hidden", x, {"W1": learned["W1"], "b": learned.get("b1")},
+                     title="x W1 + b1", note="questions to each word")  # fmt: skip
+    awake = p.add(f"{at}/{activation}", activation, hidden, title=activation.replace("_", ", "),
+                  note="those with a yes")  # fmt: skip
+    return _linear(p, f"{at}/out", awake, {"W2": learned["W2"], "b": learned.get("b2")},
+                   title="· W2 + b2", note="what to add")  # fmt: skip
+
+
+def layer_norm(p: Program, name: str, x: str, learned: Sequence[Any], eps: float = 1e-5) -> str:
+    """LayerNorm with its gain and shift. Paper, section 3.1."""
+    gain, shift = learned
+    return p.add(name, "norm", x, weights={"gain": gain, "shift": shift}, eps=eps, title="norm",
+                 note="mean 0, deviation 1")  # fmt: skip
+
+
+def add_and_norm(p: Program, at: str, x: str, sublayer: Callable[[str], str],
+                 normed: Callable[[str, str], str], number: int, pre: bool) -> str:  # fmt: skip
+    """x plus what the sub-layer makes of it, normalised after (paper) or before it."""
+    shown = {"title": "add", "note": "x + what was found"}
+    if pre:
+        return p.add(f"{at}/add {number}", "add", x, sublayer(normed(f"{at}/norm {number}", x)),
+                     **shown)  # fmt: skip
+    summed = p.add(f"{at}/add {number}", "add", x, sublayer(x), **shown)
+    return normed(f"{at}/norm {number}", summed)
+
+
+def prediction(p: Program, x: str, W: Any, *, at: str = "", b: Any = None) -> str:
+    """Logits of the next token and their softmax; of the last place alone where words are many."""
+    if np.shape(W)[1] > 4096:
+        x = p.add(at + "last", "last", x, rows="", title="last", note="the newest word")
+    logits = _linear(p, at + "logits", x, {"W": W, "b": b}, title="logits",
+                     note="a score for each word", colour="scores",
+                     columns="vocab")  # fmt: skip
+    return p.add(at + "next", "softmax", logits, title="next word", note="its probability",
+                 colour="weights", columns="vocab")  # fmt: skip
+
+
+def of_arrays(arrays: Mapping[str, Any]) -> Program:
+    """The program of a hand-made example: what it holds is what is computed.
+
+    `table` (V, d), maybe `positions` ((T, d), or True for waves), then `W_q`, `W_k`, `W_v` of one
+    attention with maybe `W_o`, `num_heads` and `causal`; or `encoder`, `helpers.blocks`'
+    parameters of a layer (or a list of them); last maybe `output` (d, V). Raises ValueError for a
+    key that is not known.
+    """
+    known = ["table", "positions", "W_q", "W_k", "W_v", "W_o", "num_heads", "causal", "encoder",
+             "output"]  # fmt: skip
+    if strange := [key for key in arrays if key not in known]:
+        raise ValueError(f"model has {strange[0]!r}, but what is known is {', '.join(known)}")
+    p = Program()
+    x = embedding(p, arrays["table"])
+    x = with_positions(p, x, arrays.get("positions"))
+    if "W_q" in arrays:
+        x = attention(p, "attention", x, arrays, arrays.get("num_heads", 1),
+                      causal=arrays.get("causal", False))  # fmt: skip
+    layers = arrays.get("encoder", [])
+    for i, layer in enumerate([layers] if isinstance(layers, Mapping) else layers):
+        x = encoder_layer(p, f"layer {i + 1}", x, layer)
+    if "output" in arrays:
+        prediction(p, x, arrays["output"])
+    return p
+
+
+def with_positions(p: Program, x: str, positions: Any, at: str = "") -> str:
+    """x plus a row for each place: a table's, or waves for True; x as it is for None."""
+    if positions is None or positions is False:
+        return x
+    shown = {"rows": p.operations[x].rows, "title": "positions", "note": "which place"}
+    if positions is True:
+        d = p.weights[p.operations[x].weights[0]].shape[1]
+        rows = p.add(at + "positions", "waves", d=d, **shown)
+    else:
+        rows = p.add(at + "positions", "places", weights={"table": positions}, **shown)
+    return p.add(at + "x + positions", "add", x, rows, title="x + position", note="word and place")
+
+
+def encoder_layer(p: Program, at: str, x: str, layer: Mapping[str, Any]) -> str:
+    """A layer with the parameters of `helpers.blocks.encoder_layer`. Paper, section 3.1."""
+    norms = {f"{at}/norm {i}": layer[f"norm{i}"] for i in (1, 2)}
+
+    def normed(name: str, h: str) -> str:
+        return layer_norm(p, name, h, norms[name])
+
+    heads = layer["attn"]["num_heads"]
+    x = add_and_norm(p, at, x, lambda h: attention(p, f"{at}/attention", h, layer["attn"], heads),
+                     normed, 1, pre=False)  # fmt: skip
+    return add_and_norm(p, at, x, lambda h: feed_forward(p, f"{at}/feed-forward", h, layer["ffn"]),
+                        normed, 2, pre=False)  # fmt: skip

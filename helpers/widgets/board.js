@@ -1,0 +1,266 @@
+// A canvas of cells, tiles and arrows, with one way through them for mouse, finger and keys.
+import { h, sheet, visible } from "./shared.js";
+
+const THINGS = ["x", "q", "k", "v", "scores", "weights", "context", "ink", "paper", "line", "soft"];
+const STRONGEST = 0.72; // how much of its colour the largest number gets; as in colours.py
+const SIZE = "px system-ui, sans-serif";
+
+/** "rgb(1, 2, 3)" or "color(srgb 0.1 0.2 0.3)" as three numbers to 255. */
+function channels(text) {
+  const numbers = text.match(/[\d.]+/g).slice(0, 3).map(Number);
+  return text.startsWith("color(") ? numbers.map((x) => 255 * x) : numbers;
+}
+const css = (rgb) => `rgb(${rgb.map(Math.round).join()})`;
+/** How bright a colour is to the eye, 0 to 1. */
+const luminance = (rgb) =>
+  rgb.map((c) => (c / 255 <= 0.04 ? c / 3294 : ((c / 255 + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+
+/** The page's colours, as they are mixed for light and dark, and 65 tints of each. */
+class Palette {
+  constructor(element) {
+    const swatch = element.appendChild(h("i", { hidden: true }));
+    for (const name of THINGS) {
+      swatch.style.color = `var(--${name})`;
+      this[name] = channels(getComputedStyle(swatch).color);
+    }
+    swatch.remove();
+    this.tints = {};
+  }
+  /** The ground of a cell and the ink on it, for a share of the largest number. */
+  tint(name, share) {
+    const step = Math.round(64 * Math.min(1, Math.abs(share) || 0));
+    return (this.tints[name] ??= [])[step] ??= this.mix(name, (STRONGEST * step) / 64);
+  }
+  mix(name, part) {
+    const ground = this[name].map((c, i) => part * c + (1 - part) * this.paper[i]);
+    const [r, g, b] = ground.map(Math.round);
+    const ink = luminance(ground) > 0.19 ? "#111827" : "#ffffff";
+    return { css: css(ground), ink, pixel: (255 << 24) | (b << 16) | (g << 8) | r };
+  }
+}
+
+export class Board {
+  /** `on`: focus(item), open(item), drag(item, pixels, done), nudge(item, steps), back(item), up(). */
+  constructor({ label, redraw, on }) {
+    Object.assign(this, { redraw, on, items: [], places: [], key: "" });
+    this.canvas = h("canvas", {
+      tabIndex: 0, role: "application", "aria-label": label,
+      "aria-roledescription":
+        "picture: arrows move, Enter opens, Escape goes back, plus and minus change a number",
+      onpointerdown: (event) => this.press(event),
+      onpointermove: (event) => this.move(event),
+      onpointerup: (event) => this.release(event),
+      onpointercancel: () => (this.held = null),
+      ondblclick: (event) => this.under(event) && on.open(this.under(event)),
+      onkeydown: (event) => this.type(event),
+    });
+    this.element = h("div", { className: "board" }, this.canvas);
+    this.pixels = h("canvas");
+  }
+  get room() {
+    return this.element.clientWidth;
+  }
+  /** What to show: { width, height, items }; an item with a `key` can be reached. */
+  set({ width, height, items }) {
+    // Where it is a little narrow, all gets a little smaller; where it is very narrow, one scrolls.
+    const scale = Math.max(0.8, Math.min(1, this.room / width));
+    Object.assign(this, { width, height, items, scale });
+    this.places = items.filter((item) => item.key);
+    if (!this.places.some((item) => item.key === this.key)) this.key = "";
+  }
+  get item() {
+    return this.places.find((item) => item.key === this.key);
+  }
+  under({ clientX, clientY }) {
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [clientX - box.left, clientY - box.top].map((c) => c / this.scale);
+    return this.places.findLast((p) => x >= p.x && x <= p.x + p.w && y >= p.y && y <= p.y + p.h);
+  }
+  press(event) {
+    const item = this.under(event);
+    if (!item) return;
+    this.focus(item);
+    this.held = { item, y: event.clientY, moved: 0 };
+    if (item.number) this.canvas.setPointerCapture(event.pointerId);
+  }
+  move(event) {
+    const item = this.held?.item;
+    if (!item) {
+      const over = this.under(event);
+      this.canvas.style.cursor = over ? (over.number ? "ns-resize" : "pointer") : "";
+      this.canvas.title = over?.tip ?? "";
+      return;
+    }
+    const moved = this.held.y - event.clientY;
+    if (!item.number || (!this.held.moved && Math.abs(moved) < 4)) return;
+    this.held.moved = moved;
+    this.on.drag(item, moved, false);
+  }
+  release() {
+    const { item, moved } = this.held ?? {};
+    this.held = null;
+    if (item && moved) this.on.drag(item, moved, true);
+    else if (item && !item.number) this.on.open(item);
+  }
+  focus(item) {
+    this.key = item.key;
+    this.on.focus(item);
+    this.redraw();
+  }
+  type(event) {
+    const { key } = event;
+    const step = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
+    if (key === "Escape") this.on.up();
+    else if (step[key]) this.walk(...step[key]);
+    else if (!this.item) return;
+    else if (key === "Enter" || key === " ") this.on.open(this.item);
+    else if (key === "+" || key === "=") this.on.nudge(this.item, 1);
+    else if (key === "-" || key === "−") this.on.nudge(this.item, -1);
+    else if (key === "Backspace" || key === "Delete") this.on.back(this.item);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+  /** To the nearest place in a direction; the first key only enters. */
+  walk(right, down) {
+    const from = this.item;
+    if (!from) return this.places[0] && this.focus(this.places[0]);
+    const middle = (p) => [p.x + p.w / 2, p.y + p.h / 2];
+    const [x, y] = middle(from);
+    let best, least = Infinity;
+    for (const place of this.places) {
+      const [dx, dy] = middle(place).map((c, i) => c - [x, y][i]);
+      const ahead = dx * right + dy * down;
+      const far = ahead + 3 * Math.abs(dx * down + dy * right);
+      if (ahead > 2 && far < least) [best, least] = [place, far];
+    }
+    if (!best) return;
+    this.focus(best);
+    const pane = this.element;
+    const [top, end] = [best.y * this.scale, (best.y + best.h) * this.scale];
+    if (top < pane.scrollTop || end > pane.scrollTop + pane.clientHeight)
+      pane.scrollTop = top - pane.clientHeight / 2;
+  }
+  draw() {
+    const { look } = (this.root ??= this.element.closest(".step")).dataset;
+    if (!this.palette || look !== this.drawn) this.palette = new Palette(this.element);
+    this.drawn = look;
+    const context = this.sized();
+    context.clearRect(0, 0, this.width, this.height);
+    for (const item of this.items) this[item.draw](context, item);
+    if (this.item) this.ring(context, this.item, css(this.palette.ink), 2.5);
+  }
+  /** The context of a canvas of the right size; a new size clears all, and takes time. */
+  sized() {
+    const { width, height, scale } = this;
+    const size = [width, height, scale, window.devicePixelRatio].join();
+    if (size !== this.size) {
+      this.context = sheet(this.canvas, Math.ceil(width * scale), Math.ceil(height * scale));
+      this.context.scale(scale, scale);
+    }
+    this.size = size;
+    return this.context;
+  }
+  ring(context, { x, y, w, h: tall }, strokeStyle, lineWidth, dash = []) {
+    Object.assign(context, { strokeStyle, lineWidth });
+    context.setLineDash(dash);
+    context.beginPath();
+    context.roundRect(x, y, w, tall, 3);
+    context.stroke();
+    context.setLineDash([]);
+  }
+  /** A place that can be reached where something else is drawn. */
+  none() {}
+  /** A number on its tint; framed if it is a source; a corner if it is not as before. */
+  cell(context, item) {
+    const { x, y, w, h: tall, text, colour, share, source, changed } = item;
+    const ground = this.palette.tint(colour, share);
+    context.fillStyle = ground.css;
+    context.beginPath();
+    context.roundRect(x, y, w, tall, 3);
+    context.fill();
+    this.ring(context, item, css(this.palette[source ? "q" : "line"]), source ? 2.5 : 0.6);
+    if (changed) {
+      context.fillStyle = css(this.palette.q);
+      context.beginPath();
+      context.moveTo(x + w - 9, y + 1);
+      context.lineTo(x + w - 1, y + 1);
+      context.lineTo(x + w - 1, y + 9);
+      context.fill();
+    }
+    Object.assign(context, { font: `${item.size ?? 12}${SIZE}`, fillStyle: ground.ink });
+    Object.assign(context, { textAlign: "center", textBaseline: "middle" });
+    context.fillText(text, x + w / 2, y + tall / 2 + 0.5, w - 3);
+  }
+  words(context, { x, y, text, colour = "ink", align = "left", bold, size = 12, room = 300 }) {
+    context.font = `${bold ? "600 " : ""}${size}${SIZE}`;
+    Object.assign(context, { textAlign: align, textBaseline: "middle" });
+    context.fillStyle = css(this.palette[colour]);
+    context.fillText(visible(text, 200), x, y, room);
+  }
+  /** A line with a head; `by` bends it. */
+  arrow(context, { from, to, colour = "line", width = 1, by = null, head = true }) {
+    const [strokeStyle, [x, y]] = [css(this.palette[colour]), to];
+    Object.assign(context, { strokeStyle, fillStyle: strokeStyle, lineWidth: width });
+    Object.assign(context, { globalAlpha: 0.7 });
+    context.beginPath();
+    context.moveTo(...from);
+    if (by) context.bezierCurveTo(...by, x, y);
+    else context.lineTo(x, y);
+    context.stroke();
+    const [u, v] = by ? by.slice(2) : from;
+    if (head) this.point(context, x, y, Math.atan2(y - v, x - u), 6 + width);
+    context.globalAlpha = 1;
+  }
+  /** The head of an arrow that ends at x, y. */
+  point(context, x, y, turn, long) {
+    context.beginPath();
+    for (const side of [0, 0.4, -0.4]) {
+      const back = side ? long : 0;
+      context.lineTo(x - back * Math.cos(turn + side), y - back * Math.sin(turn + side));
+    }
+    context.fill();
+  }
+  /** A stage or a group in small: its matrices as tinted pixels, its name above. */
+  tile(context, item) {
+    const { x, y, w, h: tall, title, note, colour, pictures, off, changed } = item;
+    this.words(context, { x: x + w / 2, y: y + 9, text: title, colour, align: "center", bold: true,
+      room: w - 4 });
+    const [top, high] = [y + 19, tall - 19 - (note ? 17 : 4)];
+    const across = Math.ceil(Math.sqrt(pictures.length));
+    const down = Math.ceil(pictures.length / across);
+    pictures.forEach((picture, i) => {
+      const [wide, t] = [(w - 8) / across, high / down];
+      const [left, up] = [x + 4 + (i % across) * wide, top + Math.floor(i / across) * t];
+      this.picture(context, picture, left + 1, up + 1, wide - 2, t - 2);
+    });
+    if (note)
+      this.words(context, { x: x + w / 2, y: y + tall - 9, text: note, colour: "line",
+        align: "center", size: 11, room: w - 4 });
+    this.ring(context, item, css(this.palette[off ? "q" : "line"]), off ? 2 : 0.7,
+      off ? [5, 4] : []);
+    if (changed) {
+      context.fillStyle = css(this.palette.q);
+      context.beginPath();
+      context.arc(x + w - 7, y + 8, 4, 0, 7);
+      context.fill();
+    }
+  }
+  /** A matrix, a pixel a number, drawn large. */
+  picture(context, { data, rows, columns, colour, largest }, x, y, w, tall) {
+    const { pixels } = this;
+    if (pixels.width !== columns || pixels.height !== rows)
+      Object.assign(pixels, { width: columns, height: rows });
+    const paper = pixels.getContext("2d", { willReadFrequently: true });
+    const image = paper.createImageData(columns, rows);
+    const out = new Uint32Array(image.data.buffer);
+    for (let i = 0; i < out.length; i++)
+      out[i] = this.palette.tint(colour, data[i] / largest).pixel;
+    paper.putImageData(image, 0, 0);
+    context.imageSmoothingEnabled = columns > w;
+    const room = Math.min(w, (tall * columns * 2.5) / rows);
+    context.drawImage(pixels, x + (w - room) / 2, y, room, tall);
+    this.ring(context, { x: x + (w - room) / 2, y, w: room, h: tall }, css(this.palette.line), 0.5);
+  }
+}

@@ -1,0 +1,194 @@
+// The machine's arithmetic: every number of a model, from its list of operations. One short function
+// a kind, beside its line of NumPy in helpers/operations.py. A matrix is { data, rows, columns }.
+
+/** Where the values of a run keep what was changed in it, for sums.js; no operation is named so. */
+export const RUN = Symbol("run");
+const empty = (rows, columns) => ({ data: new Float64Array(rows * columns), rows, columns });
+
+/** A matrix of `f(row, column, place in the data)`. */
+function filled(rows, columns, f) {
+  const out = empty(rows, columns);
+  for (let i = 0, at = 0; i < rows; i++)
+    for (let j = 0; j < columns; j++, at++) out.data[at] = f(i, j, at);
+  return out;
+}
+const each = ({ data, rows, columns }, f) => filled(rows, columns, (i, j, at) => f(data[at]));
+
+/** x W + b: two rows by four columns at once, which is three times as fast; what is left singly. */
+function product(x, W, b) {
+  const [out, n, m] = [empty(x.rows, W.columns), x.columns, W.columns];
+  const [high, wide] = [x.rows - (x.rows % 2), m - (m % 4)];
+  for (let j = 0; j < wide; j += 4)
+    for (let i = 0; i < high; i += 2) tile(out.data, x.data, W.data, i, j, n, m);
+  for (let i = 0; i < x.rows; i++)
+    for (let j = i < high ? wide : 0; j < m; j++)
+      for (let k = 0; k < n; k++) out.data[i * m + j] += x.data[i * n + k] * W.data[k * m + j];
+  if (b) for (let at = 0; at < out.data.length; at++) out.data[at] += b.data[at % m];
+  return out;
+}
+
+function tile(out, x, W, i, j, n, m) {
+  const [upper, lower, to] = [i * n, (i + 1) * n, i * m + j];
+  let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
+  for (let k = 0, at = j; k < n; k++, at += m) {
+    const p = x[upper + k], q = x[lower + k];
+    const r = W[at], s = W[at + 1], t = W[at + 2], u = W[at + 3];
+    a += p * r; b += p * s; c += p * t; d += p * u;
+    e += q * r; f += q * s; g += q * t; h += q * u;
+  }
+  out[to] = a; out[to + 1] = b; out[to + 2] = c; out[to + 3] = d;
+  out[to + m] = e; out[to + m + 1] = f; out[to + m + 2] = g; out[to + m + 3] = h;
+}
+const turned = ({ data, rows, columns }) =>
+  filled(columns, rows, (i, j) => data[j * columns + i]);
+
+/** `f(row, place to write)` for each row; its numbers are a part of the same memory. */
+function byRow(x, f) {
+  const out = empty(x.rows, x.columns);
+  for (let i = 0; i < x.rows; i++) {
+    const part = [i * x.columns, (i + 1) * x.columns];
+    f(x.data.subarray(...part), out.data.subarray(...part));
+  }
+  return out;
+}
+const total = (row, f) => {
+  let sum = 0;
+  for (let j = 0; j < row.length; j++) sum += f(row[j]);
+  return sum;
+};
+
+/** Shares of one whole; a row of −∞ becomes zeros. */
+function shares(row, out, temperature) {
+  let [largest, sum] = [-Infinity, 0];
+  for (let j = 0; j < row.length; j++) largest = Math.max(largest, row[j]); // NaN stays NaN
+  if (largest === -Infinity) return;
+  for (let j = 0; j < row.length; j++) sum += out[j] = Math.exp((row[j] - largest) / temperature);
+  for (let j = 0; j < row.length; j++) out[j] /= sum;
+}
+
+function normal(row, out, eps, gain, shift) {
+  const mean = total(row, (x) => x) / row.length;
+  const deviation = Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length + eps);
+  for (let j = 0; j < row.length; j++)
+    out[j] = ((gain?.data[j] ?? 1) * (row[j] - mean)) / deviation + (shift?.data[j] ?? 0);
+}
+
+/** The error function, by its series: x + 2x³/3 + 4x⁵/15 + …, all of one sign, times e^(−x²). */
+export function erf(x) {
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let [sum, term] = [x, x];
+  for (let n = 3; Math.abs(term) > 1e-12 * Math.abs(sum); n += 2) sum += term *= (2 * x * x) / n;
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * sum;
+}
+const bent = (x) => Math.tanh(Math.sqrt(2 / Math.PI) * (x + 0.044715 * x ** 3));
+const wave = (place, j, d) => (j % 2 ? Math.cos : Math.sin)(place / 10000 ** ((j - (j % 2)) / d));
+
+/** Of each kind: ids of its tokens, options, inputs, weights → its matrix. */
+const KINDS = {
+  "one-hot": (ids, { size }) => filled(ids.length, size, (i, j) => (ids[i] === j ? 1 : 0)),
+  ids: (ids) => filled(ids.length, 1, (i) => ids[i]),
+  given: (ids, _, x) => each(x, (value) => value),
+  embed: (ids, { factor = 1 }, x, { data, columns }) =>
+    filled(ids.length, columns, (i, j) => factor * data[ids[i] * columns + j]),
+  places: ({ length }, _, { data, rows, columns }) => {
+    if (length > rows) throw new Error(`${length} words, but there are places for ${rows}`);
+    return filled(length, columns, (i, j, at) => data[at]);
+  },
+  waves: ({ length }, { d }) => filled(length, d, (i, j) => wave(i, j, d)),
+  same: (ids, _, row) => filled(ids.length, row.columns, (i, j) => row.data[j]),
+  add: (ids, _, x, y) => filled(x.rows, x.columns, (i, j, at) => x.data[at] + y.data[at]),
+  linear: (ids, _, x, W, b) => product(x, W, b),
+  split: (ids, { start, stop }, { data, rows, columns }) =>
+    filled(rows, stop - start, (i, j) => data[i * columns + start + j]),
+  scores: (ids, _, q, k) => product(q, turned(k)),
+  scale: (ids, { by }, scores) => each(scores, (x) => x / by),
+  mask: (ids, _, { data, rows, columns }) =>
+    filled(rows, columns, (i, j, at) => (j - i > columns - rows ? -Infinity : data[at])),
+  softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
+  mix: (ids, _, weights, v) => product(weights, v),
+  join: (ids, _, ...heads) => {
+    const places = heads.flatMap((head) => Array.from({ length: head.columns }, (_, j) => [head, j]));
+    return filled(heads[0].rows, places.length, (i, at) => {
+      const [{ data, columns }, j] = places[at];
+      return data[i * columns + j];
+    });
+  },
+  norm: (ids, { eps }, x, gain, shift) =>
+    byRow(x, (row, out) => normal(row, out, eps, gain, shift)),
+  relu: (ids, _, x) => each(x, (value) => Math.max(value, 0)),
+  gelu: (ids, _, x) => each(x, (value) => (value * (1 + erf(value / Math.SQRT2))) / 2),
+  gelu_tanh: (ids, _, x) => each(x, (value) => 0.5 * value * (1 + bent(value))),
+  last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
+  mean: (ids, _, { data, rows, columns }) =>
+    filled(1, columns, (_, j) => total(data.filter((_, at) => at % columns === j), (x) => x) / rows),
+  unit: (ids, _, x) => byRow(x, (row, out) => {
+    const length = Math.sqrt(total(row, (value) => value ** 2));
+    for (let j = 0; j < row.length; j++) out[j] = row[j] / length;
+  }),
+};
+const asItCame = (value, x) => x;
+export const nothing = ({ rows, columns }) => empty(rows, columns);
+/** What is left where an operation is switched off: what came in, nothing, or the sub-layer alone. */
+export const LEFT = {
+  ...Object.fromEntries(
+    ["scale", "mask", "norm", "relu", "gelu", "gelu_tanh"].map((kind) => [kind, asItCame])),
+  ...Object.fromEntries(["mix", "places", "waves", "linear"].map((kind) => [kind, nothing])),
+  add: (value, x, sublayer) => sublayer,
+};
+
+export class Engine {
+  constructor(program, learned) {
+    Object.assign(this, { program, learned, by: {}, all: {} });
+    const said = ["name", "kind", "inputs", "weights", "options", "title", "note", "colour", "rows"];
+    this.operations = program.operations.map((given) =>
+      Object.fromEntries([...said, "columns"].map((key, i) => [key, given[i]])));
+    for (const op of this.operations) {
+      op.inputs = op.inputs.map((i) => this.operations[i]);
+      this.by[op.name] = op;
+    }
+    for (const [name, [offset, rows, columns]] of Object.entries(program.weights))
+      this.all[name] = { data: learned.subarray(offset, offset + rows * columns), rows, columns };
+  }
+
+  /** What was learned, or given, without changes. */
+  weight(name) { return this.all[name]; }
+
+  /** Every matrix for the ids of each text; the last of several changes of a number counts. */
+  run(texts, changes = [], temperature = 1) {
+    const values = { [RUN]: { changes, temperature } };
+    const [off, byHand] = [new Set(), {}];
+    for (const change of changes) {
+      if (change.off) off.add(change.at);
+      if ("row" in change) (byHand[change.at] ??= []).push(change);
+    }
+    for (const name in this.all) {
+      const { data, rows, columns } = this.all[name];
+      const own = () => ({ data: Float64Array.from(data), rows, columns });
+      values[name] = byHand[name] ? writeIn(own(), byHand[name]) : this.all[name];
+    }
+    for (const op of this.operations) {
+      const value = this.compute(op, values, texts, off.has(op.name), temperature);
+      values[op.name] = writeIn(value, byHand[op.name] ?? []);
+    }
+    return values;
+  }
+
+  compute({ kind, inputs, weights, options, rows, columns }, values, texts, off, temperature) {
+    const given = inputs.map(({ name }) => values[name]);
+    const learned = weights.map((name) => values[name]);
+    const how = kind === "softmax" && columns === "vocab" ? { temperature } : options;
+    const left = off && LEFT[kind];
+    const value = () => KINDS[kind](texts[rows] ?? [], how, ...given, ...learned);
+    return left ? each(left(left === nothing ? value() : null, ...given), (x) => x) : value();
+  }
+}
+
+/** Numbers set by hand, in place; what this sentence has no place for rests. */
+function writeIn({ data, rows, columns }, changes) {
+  for (const { row, column, value, values } of changes) {
+    if (!(row >= 0 && row < rows)) continue;
+    if (values?.length === columns) data.set(values, row * columns);
+    else if (!values && column >= 0 && column < columns) data[row * columns + column] = value;
+  }
+  return { data, rows, columns };
+}

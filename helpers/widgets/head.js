@@ -1,0 +1,113 @@
+// One word's way through a head: its query, every key, the scores, the weights, the sum.
+import { visible } from "./shared.js";
+import { CELL, TALL, cellsOf, line, namesOf, opener, say, upTo } from "./scenes.js";
+
+const TOP = 52;
+
+/** What a head's picture is made of: its steps, whose words, and how wide all is. */
+function plan(view) {
+  const { engine, values, at, width } = view;
+  const op = (name) => engine.by[`${at}/${name}`];
+  const source = ({ kind, inputs }) => (kind === "split" ? inputs[0].inputs[0] : inputs[0]);
+  const [q, k, v, weights, context] = ["q", "k", "v", "weights", "context"].map(op);
+  const steps = ["scores", "scaled", "masked", "weights"].map(op).filter(Boolean);
+  const p = { q, k, v, weights, context, steps, x: source(k), asked: source(q) };
+  p.keys = namesOf(view, k.rows, values[k.name].rows);
+  p.queries = namesOf(view, q.rows, values[q.name].rows);
+  p.asker = Math.min(view.asker, p.queries.length - 1);
+  p.self = p.x === p.asked;
+  p.narrow = width < 700;
+  [p.wide, p.size] = p.narrow ? [35, 11] : [CELL, 12];
+  p.label = Math.min(110, Math.max(...[...p.keys, ...p.queries].map((w) => 8 * Math.min(w.length, 13))) + 16);
+  const gaps = 3 + steps.length;
+  let most = 4;
+  const n = (o) => Math.min(values[o.name].columns, most);
+  const cells = () => n(p.x) + n(k) + steps.length + 2 * n(v);
+  const cut = () => [p.x, k, v].some((o) => values[o.name].columns > n(o));
+  const least = p.narrow ? 15 : 24;
+  const room = width / (p.narrow ? 0.8 : 1); // see Board.set
+  while (most > 2 && p.label + cells() * p.wide + gaps * (cut() ? 34 : least) > room) most--;
+  p.gap = Math.max(cut() ? 30 : least, Math.min(64, (width - p.label - 6 - cells() * p.wide) / gaps));
+  p.pitch = p.keys.length > 9 ? 30 : 42;
+  p.row = (i) => TOP + i * p.pitch;
+  p.bottom = p.row(p.keys.length) + 16;
+  return placed(view, p, n);
+}
+/** Each column of the picture: where it begins, where it ends, how many features it shows. */
+function placed(view, p, n) {
+  let left = p.label;
+  p.column = {};
+  const put = (name, o, count, head = {}) => {
+    const cut = o && view.values[o.name].columns > count;
+    p.column[name] = { left, count, end: left + count * p.wide, out: left + count * p.wide + (cut ? 17 : 4),
+      cut: cut && name !== "share", middle: left + (count * p.wide) / 2, ...o, ...head };
+    left += count * p.wide + p.gap;
+  };
+  put("x", p.x, n(p.x), { title: "x", note: "word vector" });
+  put("k", p.k, n(p.k));
+  for (const o of p.steps) put(o.name, null, 1, o);
+  put("v", p.v, n(p.v));
+  put("share", p.v, n(p.v), { title: "weight × v", note: "its share", name: "" });
+  p.width = Math.max(view.width, left - p.gap + 6);
+  return p;
+}
+export function headScene(view) {
+  const p = plan(view);
+  const items = [...titles(p), ...p.keys.flatMap((word, i) => wordRow(view, p, word, i)), ...asker(view, p)];
+  return { width: p.width, height: p.bottom + TALL + 28, items };
+}
+/** What each column is; where it is narrow, in a word. */
+const titles = ({ column, gap, wide, narrow }) => Object.values(column).flatMap((c) => {
+  const room = c.count * wide + gap - 4;
+  const title = narrow ? c.title.split(" = ")[0].replace("weight × v", "× v") : c.title;
+  const head = [say(c.middle, narrow ? 30 : 12, title, { colour: c.colour, align: "center", bold: true, room })];
+  if (!narrow) head.push(say(c.middle, 30, c.note, { colour: "line", align: "center", size: 11, room }));
+  return c.name ? [...head, opener(c.name, c.middle - room / 2, 2, room, 38, c.title)] : head;
+});
+/** A word's row: x → key → score → scaled → weight, and beside it value → share. */
+function wordRow(view, p, word, i) {
+  const { column, wide, size, self, steps } = p;
+  const [y, middle, asks] = [p.row(i), p.row(i) + TALL / 2, self && i === p.asker];
+  const cells = (name, o, more = {}) =>
+    cellsOf(view, o.name, i, upTo(column[name].count), column[name].left, y, { wide, size, ...more });
+  const items = [say(p.label - 8, middle, visible(word, 13), { align: "right", bold: asks, room: p.label - 10 })];
+  if (self) items.push({ draw: "none", key: `ask ${i}`, ask: i, x: 0, y, w: p.label - 4, h: TALL,
+    tip: `let “${visible(word)}” ask`, label: `“${visible(word)}”: Enter lets it ask` });
+  items.push(...cells("x", p.x), ...cells("k", p.k), ...cells("v", p.v));
+  for (const c of [column.x, column.k, column.v])
+    if (c.cut) items.push(say(c.end + 3, middle, "…", { colour: "line" }));
+  const to = (c) => [c.left - 4, middle];
+  items.push(line([column.x.out, middle], to(column.k), "x"));
+  let from = column.k.out;
+  steps.forEach(({ name }, n) => {
+    const c = column[name];
+    items.push(line([from, middle], to(c), n ? "scores" : "k"),
+      ...cellsOf(view, name, p.asker, [i], c.left, y, { wide, size }));
+    from = c.out;
+  });
+  const weight = view.values[p.weights.name].data[p.asker * p.keys.length + i] || 0;
+  const { data, columns } = view.values[p.v.name];
+  items.push(line([column.v.out, middle], to(column.share), "weights", { width: 0.5 + 7 * weight }),
+    ...cells("share", p.v, { shown: (j) => weight * data[i * columns + j] }),
+    line([column.k.end + (column.k.cut ? 16 : 5), p.bottom + 8], [column[steps[0].name].left - 3, middle + 5], "q",
+      { width: 0.8 }));
+  return items;
+}
+/** Below: the word that asks, its query, and what it becomes. */
+function asker(view, p) {
+  const { column, wide, size, bottom } = p;
+  const [middle, word] = [bottom + TALL / 2, visible(p.queries[p.asker], 12)];
+  const cells = (o, c, count = c.count) => cellsOf(view, o.name, p.asker, upTo(count), c.left, bottom, { wide, size });
+  const { x, k, share } = column;
+  const items = [...cells(p.q, k), ...cells(p.context, share),
+    say(k.left, bottom + TALL + 13, `q: what ${word} looks for`, { colour: "q" }),
+    line([share.middle, p.row(p.keys.length - 1) + TALL + 3], [share.middle, bottom - 3], "context", { width: 1.5 }),
+    say(share.middle + 8, bottom - 10, "Σ", { bold: true }),
+    say(p.width - 4, bottom + TALL + 13, `${word}, in this sentence`, { align: "right" })];
+  if (p.self) {
+    const by = [x.middle, bottom, k.left - 50, middle];
+    return [...items, line([x.middle, p.row(p.asker) + TALL], [k.left - 4, middle], "q", { width: 1.6, by })];
+  }
+  const who = say(p.label - 8, middle, word, { align: "right", bold: true, room: p.label - 10 });
+  return [...items, who, ...cells(p.asked, x), line([x.out, middle], [k.left - 4, middle], "q", { width: 1.6 })];
+}

@@ -1,0 +1,270 @@
+// The machine: a model, open. What the reader does is kept in traits; the rest is computed from them.
+import { button, frame, h, put, row, slider, visible } from "./shared.js";
+import { initialize } from "./keep.js";
+import { Engine } from "./engine.js";
+import { cellText, explain } from "./sums.js";
+import { Board } from "./board.js";
+import { below, isHead, largestOf, mapScene, numberKey, placeOf, stageScene } from "./scenes.js";
+import { headScene } from "./head.js";
+
+const NAMED = { scale: "÷ √d", mask: "mask", places: "positions", waves: "positions" };
+/** What can be switched off in an open group: [name on its switch, operation]. */
+function switches(engine, at) {
+  const found = new Map();
+  for (const { name, kind } of below(engine, at)) {
+    const parts = name.slice(at ? at.length + 1 : 0).split("/");
+    const [own, group] = [parts.at(-1), parts.at(-2) ?? at.split("/").pop()];
+    const of = parts.length > 2 && parts.at(-3).match(/^(self|cross)-/) ? `${parts.at(-3).slice(0, 5)} ` : "";
+    const label = kind === "mix" ? of + group.replace(/^head$/, "attention")
+      : kind === "add" && own.startsWith("add ") ? own.replace("add", "residual")
+      : kind === "norm" ? own
+      : own === "out" && group === "feed-forward" ? group
+      : parts.length < 2 || engine.operations.length < 16 ? NAMED[kind] : undefined;
+    if (label && parts.length < 4) found.set(label, name);
+  }
+  const many = !at && engine.operations.length >= 16;
+  return [...found].filter(([label]) => !many || label === "positions");
+}
+const parent = (path) => path.split("/").slice(0, -1).join("/");
+const wordsOf = (text) => text.trim().split(/\s+/).filter(Boolean);
+/** The weights of a row when one is set by hand: the others share what is left as before. */
+function shares(own, j, value) {
+  const [share, others] = [Math.max(0, Math.min(1, value)), 1 - own[j]];
+  const even = (1 - share) / (own.length - 1 || 1);
+  return own.map((w, k) => (k === j ? share : others > 1e-12 ? (w * (1 - share)) / others : even));
+}
+
+async function render({ model, el }) {
+  const packed = model.get("learned");
+  const raw = new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength).slice();
+  const program = model.get("program");
+  const engine = new Engine(program, new Float32Array(raw.buffer));
+  Object.assign(engine, { vocab: program.vocab, names: program.names });
+  const sides = Object.keys(program.vocab);
+  const grows = sides.at(-1); // the text that is written on
+  const ids = sides.map((side) => new Map(program.vocab[side].map((word, id) => [word, id])));
+  const last = engine.operations.findLast(({ kind, columns }) => kind === "softmax" && columns === "vocab");
+  const view = { engine, windows: {}, lit: [], sources: new Set(), off: new Set(), tokens: { ...program.tokens } };
+  let [stale, playing, start] = [true, 0, null];
+  const get = (name) => model.get(name);
+  const { root, redraw, close } = frame(model, el, draw);
+
+  // ---------------------------------------------------------------- computing
+  /** The texts as ids; or what is wrong with them. */
+  function read() {
+    const texts = {};
+    for (const [n, side] of sides.entries()) {
+      const words = wordsOf(get(side));
+      const unknown = words.find((word) => !ids[n].has(word));
+      if (unknown !== undefined) return { problem: `“${visible(unknown)}” is not among the words of this model.` };
+      if (!words.length) return { problem: "Write at least one word." };
+      if (words.length > program.room) return { problem: `There is room for ${program.room} words.` };
+      [texts[side], view.tokens[side]] = [words.map((word) => ids[n].get(word)), words];
+    }
+    return { texts };
+  }
+  function compute() {
+    const { texts, problem = "" } = read();
+    note.textContent = problem;
+    if (problem) return false;
+    const [changes, temperature] = [get("changes"), get("temperature")];
+    view.before = engine.run(texts, [], 1);
+    view.values = changes.length || temperature !== 1 ? engine.run(texts, changes, temperature) : view.before;
+    view.off = new Set(changes.filter((change) => change.off).map((change) => change.at));
+    view.largest = {};
+    return true;
+  }
+  const at = ({ name, row: i, column: j }) => view.values[name].data[i * view.values[name].columns + j];
+  function draw() {
+    if (stale && compute()) tellAll();
+    stale = false;
+    if (!view.values || !board.room) return;
+    const path = get("at");
+    Object.assign(view, { at: path, asker: get("asker"), width: board.room });
+    tell();
+    board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view));
+    board.draw();
+  }
+
+  // ---------------------------------------------------------------- what is said
+  /** The number that is chosen: what it is, its computation, what it is made of. */
+  function tell() {
+    const [name, i, j] = get("cell");
+    const matrix = view.values[name];
+    [view.sources, view.lit] = [new Set(), []];
+    if (!matrix || i >= matrix.rows || j >= matrix.columns) return hand.replaceChildren(...invitation());
+    const place = { name, row: i, column: j };
+    const { words, formula, sources } = explain(engine, view.values, name, i, j, view.tokens);
+    view.lit = [place, ...sources];
+    for (const source of sources) view.sources.add(numberKey(source.name, source.row, source.column));
+    const [value, was] = [at(place), view.before[name].data[i * matrix.columns + j]];
+    const parts = sources.slice(0, 6).map((source) =>
+      button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)));
+    const input = h("input", { type: "number", step: step(place), "aria-label": "set this number",
+      value: Number.isFinite(value) ? Number(value.toFixed(4)) : "",
+      onchange: () => change(place, Number(input.value), true) });
+    const before = cellText(was) === cellText(value) ? [] : [h("b", {}, `before: ${cellText(was)}`)];
+    const trail = parts.length ? ["made of", ...parts] : [];
+    hand.replaceChildren(h("div", {}, h("strong", {}, words)), h("div", { className: "sum" }, formula),
+      row(...before, h("label", {}, "set to", input), ...trail));
+  }
+  const invitation = () => [h("span", { className: "quiet" },
+    isHead(engine, get("at")) || engine.by[get("at")]
+      ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a title to open it."
+      : "Click a part to open it, down to its numbers. Escape leads back.")];
+  function tellAll() {
+    crumbs.replaceChildren(...trail());
+    const path = engine.by[get("at")] ? parent(get("at")) : get("at");
+    bar.replaceChildren(...switches(engine, path).map(([label, name]) => {
+      const input = h("input", { type: "checkbox", checked: !view.off.has(name), onchange: () => turnOff(name, !input.checked) });
+      return h("label", { className: "toggle" }, input, label);
+    }));
+    const list = get("changes");
+    marks.hidden = !list.length;
+    marks.replaceChildren("changed:", ...list.map((one, n) => button(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n))),
+      button("put all back", () => putBack(() => true)));
+    if (last) predict();
+    if (last && kept.open) tellCache();
+  }
+  function nameOf({ at: name, off, values, row: i, column, value }) {
+    const title = name.split("/").slice(-2).join(" ");
+    if (off) return `${title} off`;
+    if (values) return `${title}, row ${i + 1}`;
+    return `${placeOf(view, { name, row: i, column })} = ${cellText(value)}`;
+  }
+  function trail() {
+    const parts = get("at").split("/").filter(Boolean);
+    const steps = parts.map((part, n) => [parts.slice(0, n + 1).join("/"), part]);
+    const items = [["", "the whole model"], ...steps].map(([path, part]) => [path, engine.by[path]?.title ?? part]);
+    return items.flatMap(([path, title], n) => {
+      const here = n === items.length - 1;
+      return [n ? "›" : "", here ? h("b", { "aria-current": "true" }, title) : button(title, () => open(path))];
+    });
+  }
+  const newest = ({ data, rows, columns }) => data.slice((rows - 1) * columns, rows * columns);
+  /** The likeliest next words, before and after the changes. */
+  function predict() {
+    const [old, fresh] = [newest(view.before[last.name]), newest(view.values[last.name])];
+    const best = (p) => [...p.keys()].sort((a, b) => p[b] - p[a]);
+    const shown = [...new Set([...best(fresh).slice(0, 5), best(old)[0]])].sort((a, b) => fresh[b] - fresh[a]);
+    const bar = (p, name) => Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
+    const words = program.vocab[grows];
+    const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
+    next.replaceChildren(title, ...shown.map((id) => h("div", { className: "guess" },
+      h("span", {}, visible(words[id], 14)), h("b", {}, cellText(fresh[id])), bar(fresh[id], "bar"), bar(old[id], "bar was"),
+      h("small", {}, cellText(old[id]) === cellText(fresh[id]) ? "" : `was ${cellText(old[id])}`))));
+    const output = Object.fromEntries(shown.map((id) => [words[id], fresh[id]]));
+    if (JSON.stringify(output) !== JSON.stringify(get("output"))) put(model, "output", output);
+  }
+  /** What is kept while the model writes: a key and a value for each word, in each layer. */
+  function tellCache() {
+    const keys = engine.operations.filter(({ name, kind, rows }) => kind === "linear" && name.endsWith("/k") && rows === grows);
+    const words = view.tokens[grows];
+    const cells = words.map((word, i) => h("td", { className: i === words.length - 1 ? "new" : "" }, h("i"), h("i")));
+    const lines = keys.map(({ name }) => h("tr", {}, h("th", {}, parent(parent(name)).replaceAll("/", " ")),
+      ...cells.map((cell) => cell.cloneNode(true))));
+    const head = h("tr", {}, h("td"), ...words.map((word) => h("th", {}, visible(word, 10))));
+    const cross = engine.operations.filter(({ kind, columns, rows }) => kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0]);
+    const mean = view.tokens[sides[0]].map((_, j) => cross.reduce((sum, { name }) => sum + newest(view.values[name])[j], 0) / cross.length);
+    const reads = cross.length ? [h("p", {}, `to write what follows, it reads: `, ...mean.map((w, j) =>
+      Object.assign(h("span", { className: "reads" }, `${visible(view.tokens[sides[0]][j], 12)} ${cellText(w)}`), { style: `--p: ${Math.min(1, w) * 70}%` })))] : [];
+    cache.replaceChildren(h("table", {}, head, ...lines), ...reads);
+  }
+
+  // ---------------------------------------------------------------- what is done
+  const open = (path) => put(model, "at", path);
+  function choose({ name, row: i, column }) {
+    start = null;
+    put(model, "cell", [name, i, column]);
+  }
+  /** Go to a number, where it can be seen with all that it is made of. */
+  function openNumber(place) {
+    choose(place);
+    const seen = isHead(engine, get("at")) && (place.name.startsWith(get("at")) || board.places.some(({ key }) => key === numberKey(place.name, place.row, place.column)));
+    if (engine.by[place.name] && !seen) open(place.name);
+  }
+  function turnOff(name, off) {
+    const rest = get("changes").filter((one) => one.at !== name || !one.off);
+    put(model, "changes", off ? [...rest, { at: name, off: true }] : rest);
+  }
+  /** A step that moves a number by about a twentieth of the largest beside it. */
+  const step = ({ name }) => 10 ** Math.round(Math.log10(largestOf(view.before[name])) - 1.3);
+  function change(place, value, done) {
+    const { name, row: i, column: j } = place;
+    if (!Number.isFinite(value) || !Number.isFinite(at(place))) return;
+    const { data, columns } = view.values[name];
+    const own = [...data.slice(i * columns, (i + 1) * columns)];
+    const all = engine.by[name]?.kind === "softmax";
+    const one = all ? { values: shares(own, j, value) } : { column: j, value: Number(value.toFixed(6)) };
+    const rest = get("changes").filter((c) => c.at !== name || c.row !== i || (!c.values && c.column !== j));
+    model.set("changes", [...rest, { at: name, row: i, ...one }]);
+    if (done) model.save_changes();
+  }
+  const putBack = (which) => put(model, "changes", get("changes").filter((one, n) => !which(one, n)));
+  function drag(item, pixels, done) {
+    start ??= at(item.at);
+    change(item.at, start + Math.round(pixels / 4) * step(item.at), done);
+    if (done) start = null;
+  }
+  function turn({ name, dx, dy }) {
+    const [first, down] = view.windows[name];
+    view.windows[name] = [first + dx, down + dy];
+    put(model, "cell", []);
+    redraw();
+  }
+  const board = new Board({ label: "the machine", redraw, on: {
+    focus: (item) => item.number && choose(item.at),
+    open: (item) => item.number ? openNumber(item.at) : item.turn ? turn(item.turn)
+      : item.ask === undefined ? open(item.path) : put(model, "asker", item.ask),
+    drag,
+    nudge: (item, steps) => item.number && change(item.at, at(item.at) + steps * step(item.at), true),
+    back: (item) => item.number && putBack((one) => one.at === item.at.name && one.row === item.at.row),
+    up: () => open(parent(get("at"))),
+  } });
+
+  // ---------------------------------------------------------------- writing
+  function write() {
+    const p = newest(view.values[last.name]);
+    const word = program.vocab[grows][p.indexOf(Math.max(...p))];
+    kept.open = true;
+    if (word === program.end || wordsOf(get(grows)).length >= (program.room ?? 64)) return stop();
+    put(model, grows, `${get(grows).trim()} ${word}`);
+  }
+  function stop() {
+    clearInterval(playing);
+    [playing, play.textContent] = [0, "play"];
+  }
+  const play = button("play", () => {
+    if (playing) return stop();
+    playing = setInterval(() => (root.isConnected ? write() : stop()), 700);
+    play.textContent = "pause";
+  });
+
+  // ---------------------------------------------------------------- the page
+  const fields = sides.filter((side) => !program.fixed?.includes(side)).map((side) => {
+    const input = h("input", { type: "text", value: get(side), spellcheck: false,
+      "aria-label": side === "written" ? "written so far" : "sentence", oninput: () => put(model, side, input.value) });
+    model.on(`change:${side}`, () => document.activeElement === input || (input.value = get(side)));
+    const list = visible(program.vocab[side].slice(0, 60).join(" "), 400);
+    return h("label", { className: "sentence", title: `words: ${list}` }, side === "written" ? "writes" : "reads", input);
+  });
+  const note = h("div", { className: "problem", role: "status" });
+  const crumbs = h("nav", { className: "row crumbs", "aria-label": "where you are" });
+  const [bar, marks] = [row(), h("div", { className: "row marks", hidden: true })];
+  const hand = h("div", { className: "hand", "aria-live": "polite" });
+  const next = h("div", { className: "row guesses", role: "group", "aria-label": "next word" });
+  const cache = h("div", { className: "cache" });
+  const kept = h("details", { ontoggle: () => kept.open && view.values && tellCache() },
+    h("summary", {}, "what is kept while it writes"), cache);
+  const range = { min: 0.1, max: 10, step: 0.01, value: get("temperature"), log: true };
+  const heat = slider("temperature", range, (t) => put(model, "temperature", t));
+  const writing = last && grows && !program.fixed ? [row(button("write a word", write), play, heat), kept] : [];
+  root.classList.add("machine");
+  root.append(row(...fields), note, next, ...writing, crumbs, bar, marks, board.element, hand);
+  const changed = () => ((stale = true), redraw());
+  for (const name of [...sides, "changes", "temperature", "at"]) model.on(`change:${name}`, changed);
+  for (const name of ["asker", "cell"]) model.on(`change:${name}`, redraw);
+  changed();
+  return () => (stop(), close());
+}
+export default { initialize, render };

@@ -1,0 +1,252 @@
+// What the machine shows: the map of a group, a stage as an equation; a head is in head.js.
+import { visible } from "./shared.js";
+import { cellText } from "./sums.js";
+
+const TILE = { w: 92, h: 88, gap: 12 };
+const EQUAL = 1e-9;
+export const TALL = 26; // the height of a cell
+export const CELL = 42; // its width where there is room
+export const upTo = (n) => [...Array(Math.max(0, n)).keys()];
+export const numberKey = (name, row, column) => `${name}|${row}|${column}`;
+
+/** Words of a scene, and lines with a head. */
+export const say = (x, y, text, how = {}) => ({ draw: "words", x, y, text, ...how });
+export const line = (from, to, colour, how = {}) => ({ draw: "arrow", from, to, colour, ...how });
+/** A place that opens a path, or does what `how` says. */
+const spot = (key, x, y, w, h, label, how) => ({ draw: "none", key, x, y, w, h, label, ...how });
+export const opener = (path, x, y, w, h, title) =>
+  spot(`open ${path}`, x, y, w, h, `${title}: Enter opens it`, { path, tip: `open ${title}` });
+
+/** The largest size of a finite number; at least a little, to divide by. */
+export function largestOf({ data }) {
+  let most = EQUAL;
+  for (const x of data) {
+    const size = Math.abs(x);
+    if (size > most && size !== Infinity) most = size;
+  }
+  return most;
+}
+const differs = (a, b) => a !== b && !(Math.abs(a - b) < EQUAL) && (a === a || b === b);
+/** Whether any number of a matrix is not as it was before. */
+function moved(now, before) {
+  if (!before || before === now || before.data.length !== now.data.length) return false;
+  for (let i = 0; i < now.data.length; i++) if (differs(now.data[i], before.data[i])) return true;
+  return false;
+}
+/** The names of a matrix's rows or columns, as many as it has: words, or numbers from 1. */
+export function namesOf({ tokens, engine }, what, count, of) {
+  const words = what === "vocab" ? engine.vocab[of] ?? Object.values(engine.vocab)[0] : tokens[what];
+  const names = words ?? engine.names?.[what];
+  if (names?.length === count) return names;
+  return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
+}
+/** A number's name in the words of its row and column. */
+export function placeOf(view, { name, row, column }) {
+  const op = view.engine.by[name];
+  const matrix = view.values[name];
+  if (!op || !matrix) return name.split("/").pop();
+  const parts = [namesOf(view, op.rows, matrix.rows)[row],
+    namesOf(view, op.columns, matrix.columns, op.rows)[column]];
+  return `${op.title} ${parts.filter(Boolean).map((part) => visible(part, 12)).join(", ")}`;
+}
+
+// ---------------------------------------------------------------- the map
+
+/** The operations below a path. */
+export const below = (engine, path) =>
+  engine.operations.filter(({ name }) => name === path || name.startsWith(`${path}/`));
+export const isHead = (engine, at) => Boolean(engine.by[`${at}/scores`]);
+
+/** The children of a group in rows, [{path, tiles}]: its own steps, and a row for each group in it. */
+export function rowsOf(engine, at) {
+  const rows = [];
+  const add = (path, tile) => {
+    if (rows.at(-1)?.path !== path) rows.push({ path, tiles: [] });
+    if (!rows.at(-1).tiles.includes(tile)) rows.at(-1).tiles.push(tile);
+  };
+  const before = at ? `${at}/` : "";
+  for (const { name } of engine.operations) {
+    if (!name.startsWith(before)) continue;
+    const parts = name.slice(before.length).split("/");
+    const side = !at && parts.length > 1 && /^(en|de)coder$/.test(parts[0]) ? `${parts.shift()}/` : "";
+    const path = before + side + parts[0];
+    if (parts.length === 1) add(before + side, path);
+    else add(path, parts[1] === "head" ? name : `${path}/${parts[1]}`); // one head has no box around it
+  }
+  return rows;
+}
+/** What a row of the map is called. */
+function titleOf(engine, at, { path, tiles }) {
+  if (!path.endsWith("/") && path) return path.slice(at && at.length + 1).replace("/", " ");
+  const kinds = tiles.map((tile) => engine.by[tile]?.kind);
+  if (kinds.includes("softmax")) return "prediction";
+  if (kinds.includes("add") && !kinds.includes("embed")) return "add & norm";
+  return `${path.split("/")[0]} words`;
+}
+/** What a tile shows: a step's matrix, the weights of a group's heads, or what comes out of it. */
+export function shownOf(engine, path) {
+  const all = below(engine, path);
+  const heads = all.filter(({ kind, columns }) => kind === "softmax" && columns !== "vocab");
+  return engine.by[path] ? [engine.by[path]] : heads.length ? heads : all.slice(-1);
+}
+function tileOf(view, path, x, y) {
+  const { engine, values, before, off } = view;
+  const [one, all] = [engine.by[path], below(engine, path)];
+  const shown = shownOf(engine, path).filter(({ name }) => values[name]);
+  const title = one ? one.title : path.split("/").pop();
+  const first = values[shown[0]?.name];
+  return {
+    draw: "tile", key: path, path, x, y, ...TILE, title, tip: `open ${title}`,
+    pictures: shown.map(({ name, colour }) => ({ ...values[name], colour,
+      largest: (view.largest[name] ??= largestOf(values[name])) })),
+    note: shown.length > 1 ? `${shown.length} heads` : first ? `${first.rows} × ${first.columns}` : "",
+    colour: one?.colour ?? shown.at(-1)?.colour ?? "x", off: all.some(({ name }) => off.has(name)),
+    changed: all.some(({ name }) => values[name] && moved(values[name], before[name])),
+    label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
+  };
+}
+/** The map of a group, or of all: a row for each part, a tile for each step; it flows as one reads. */
+export function mapScene(view) {
+  const { engine, width } = view;
+  const items = [];
+  const left = width > 560 ? 86 : 4;
+  const each = Math.max(1, Math.floor((width - left + TILE.gap) / (TILE.w + TILE.gap)));
+  let y = 6;
+  for (const row of rowsOf(engine, view.at)) {
+    const title = titleOf(engine, view.at, row);
+    const top = y + (row.tiles.some((tile) => engine.by[tile]?.kind === "add") ? 16 : 4) + (left < 9 ? 18 : 0);
+    items.push(...heading(engine, row, title, left < 9 ? y + 10 : top + 12, left < 9));
+    const placed = {};
+    row.tiles.forEach((tile, i) => {
+      const x = left + (i % each) * (TILE.w + TILE.gap);
+      const down = top + Math.floor(i / each) * (TILE.h + 14);
+      items.push((placed[tile] = tileOf(view, tile, x, down)));
+      if (i) items.push(line([x - TILE.gap + 1, down + 48], [x - 1, down + 48], "line"));
+    });
+    items.push(...around(engine, placed, left, top));
+    y = top + Math.ceil(row.tiles.length / each) * (TILE.h + 14);
+  }
+  return { width, height: y + 4, items };
+}
+/** A row's name at its left, in two lines where it is long; where it is narrow, above. */
+function heading(engine, { path, tiles }, title, y, flat) {
+  const words = flat ? [title] : title.split(" ").reduce((lines, word) => {
+    const last = lines.at(-1);
+    if (last && `${last} ${word}`.length < 11) lines[lines.length - 1] += ` ${word}`;
+    else lines.push(word);
+    return lines;
+  }, []);
+  const said = words.map((word, i) => say(4, y + 15 * i, word, { bold: true, room: flat ? 300 : 78 }));
+  const home = isHead(engine, `${path}/head`) ? `${path}/head` : path;
+  const opens = path && !path.endsWith("/") && (tiles.length > 1 || home !== path);
+  return opens ? [...said, opener(home, 0, y - 12, 80, 12 + 15 * words.length, title)] : said;
+}
+/** The way around a sub-layer: what each add gets besides, as an arc over the tiles between. */
+function around(engine, placed, left, top) {
+  return Object.entries(placed).flatMap(([path, tile]) => {
+    const op = engine.by[path];
+    const from = placed[op?.inputs[0]?.name];
+    if (op?.kind !== "add" || tile.y !== top || (from && from.y !== top)) return [];
+    if (!from && tile.x === left) return [];
+    const [x, end] = [from ? from.x + TILE.w / 2 : left - 6, tile.x + TILE.w / 2];
+    const by = [x + 20, top - 20, end - 30, top - 20];
+    return [line([x, from ? top : top + 6], [end, top], "x", { by, width: 1.6 })];
+  });
+}
+
+// ---------------------------------------------------------------- cells and matrices
+
+/** Numbers of a row as cells from x on. `how`: wide, size, or `shown`, numbers that are no step's. */
+export function cellsOf(view, name, row, columns, x, y, how = {}) {
+  const { values, before, sources, engine } = view;
+  const matrix = values[name];
+  const colour = engine.by[name]?.colour ?? "x";
+  const largest = (view.largest[name] ??= largestOf(matrix));
+  const same = before[name]?.data.length === matrix.data.length;
+  const wide = how.wide ?? CELL;
+  return columns.map((column, n) => {
+    const k = row * matrix.columns + column;
+    const value = how.shown ? how.shown(column) : matrix.data[k];
+    const place = { name, row, column };
+    const key = numberKey(name, row, column);
+    const own = how.shown ? {} : { key, number: true, at: place, source: sources.has(key),
+      changed: same && differs(value, before[name].data[k]) };
+    return { draw: "cell", x: x + n * wide, y, w: wide, h: TALL, text: cellText(value), colour,
+      share: value / largest, size: how.size, ...own };
+  });
+}
+const SIGNS = { linear: ["×", "+"], scores: ["×"], mix: ["×"], add: ["+"], embed: ["×"] };
+/** A stage: what goes in, what is learned, and what comes out, each a matrix with its numbers. */
+export function stageScene(view) {
+  const { engine, values, at, width } = view;
+  const op = engine.by[at];
+  const parts = [...op.inputs.map(({ name }) => name), ...op.weights, at];
+  const items = [];
+  let [x, y, tall] = [0, 4, 0];
+  parts.filter((name) => values[name] && values[name].data.length).forEach((name, i, all) => {
+    let box = matrixOf(view, name, x, y);
+    if (x && box.right > width) {
+      [x, y, tall] = [0, y + tall + 14, 0];
+      box = matrixOf(view, name, x, y);
+    }
+    const sign = i === all.length - 1 ? "=" : SIGNS[op.kind]?.[i - 1] ?? "";
+    if (i) items.push(say(x + 4, y + 12, sign, { bold: true, size: 16, align: "center" }));
+    items.push(...box.items);
+    [x, tall] = [box.right + 22, Math.max(tall, box.bottom - y)];
+  });
+  return { width, height: y + tall + 8, items };
+}
+/** A matrix with its names; of a large one a window, which small arrows move. */
+function matrixOf(view, name, x, y) {
+  const { engine, values, width } = view;
+  const [op, matrix, open] = [engine.by[name], values[name], name === view.at];
+  const rows = op ? namesOf(view, op.rows, matrix.rows) : weightRows(view, name, matrix.rows);
+  const columns = namesOf(view, op?.columns ?? weightColumns(view, name), matrix.columns,
+    op?.rows ?? engine.by[view.at].rows);
+  const left = 14 + Math.min(92, Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length))));
+  const room = Math.floor((width - left - 4) / CELL);
+  const n = Math.max(1, Math.min(matrix.columns, room, open ? 16 : matrix.columns < 8 ? 8 : 6));
+  const m = Math.min(matrix.rows, open || op ? 24 : 8);
+  const [first, down] = windowOf(view, name, matrix, n, m);
+  const title = op ? op.title : name.split("/").pop();
+  const part = n < matrix.columns ? `, ${first + 1} to ${first + n}` : "";
+  const [right, bottom] = [x + left + n * CELL, y + 54 + m * (TALL + 2)];
+  const items = [
+    say(x + left, y + 10, title, { colour: op?.colour ?? "x", bold: true }),
+    say(x + left, y + 26, `${matrix.rows} × ${matrix.columns}${part}`, { colour: "line", size: 11 }),
+    ...columns.slice(first, first + n).map((word, j) => say(x + left + (j + 0.5) * CELL, y + 43,
+      visible(word, 7), { align: "center", size: 11, room: CELL - 2 })),
+    ...upTo(m).flatMap((i) => {
+      const top = y + 54 + i * (TALL + 2);
+      const label = say(x + left - 6, top + TALL / 2, visible(rows[down + i], 12),
+        { align: "right", room: left - 8 });
+      return [label, ...cellsOf(view, name, down + i, upTo(n).map((j) => first + j), x + left, top)];
+    }),
+  ];
+  if (op && !open) items.push(opener(name, x + left - 4, y, 60, 20, title));
+  const turns = [["›", first + n < matrix.columns, right - 6, y + 12, n, 0],
+    ["‹", first > 0, right - 32, y + 12, -n, 0],
+    ["⌄", down + m < matrix.rows, x + left - 14, bottom + 4, 0, m],
+    ["⌃", down > 0, x + left - 14, y + 42, 0, -m]];
+  for (const [sign, there, u, v, dx, dy] of turns) if (there) items.push(
+    say(u, v, sign, { colour: "k", bold: true, size: 15, align: "center" }),
+    spot(`turn ${name} ${sign}`, u - 12, v - 12, 24, 24, `${title}: further`, { turn: { name, dx, dy } }));
+  return { right, bottom, items };
+}
+/** Which columns and rows of a matrix are seen: those asked for, moved to where a source lies. */
+function windowOf(view, name, matrix, n, m) {
+  let [first, down] = view.windows[name] ?? [0, 0];
+  const lit = view.lit.find((place) => place.name === name);
+  if (lit && (lit.column < first || lit.column >= first + n)) first = Math.floor(lit.column / n) * n;
+  if (lit && (lit.row < down || lit.row >= down + m)) down = Math.floor(lit.row / m) * m;
+  const fit = (start, shown, all) => Math.max(0, Math.min(start, all - shown));
+  return (view.windows[name] = [fit(first, n, matrix.columns), fit(down, m, matrix.rows)]);
+}
+/** What the rows of something learned stand for: words in a table, else features. */
+function weightRows({ engine, at, tokens }, name, count) {
+  const { kind, rows } = engine.by[at];
+  if (kind === "embed") return engine.vocab[rows];
+  if (kind === "given") return tokens[rows];
+  return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
+}
+const weightColumns = ({ engine, at }) => engine.by[at].columns;
