@@ -28,7 +28,7 @@ function switches(engine, at) {
 const parent = (path) => path.split("/").slice(0, -1).join("/");
 const wordsOf = (text) => text.trim().split(/\s+/).filter(Boolean);
 /** The weights of a row when one is set by hand: the others share what is left as before. */
-function shares(own, j, value) {
+function rebalanced(own, j, value) {
   const [share, others] = [Math.max(0, Math.min(1, value)), 1 - own[j]];
   const even = (1 - share) / (own.length - 1 || 1);
   return own.map((w, k) => (k === j ? share : others > 1e-12 ? (w * (1 - share)) / others : even));
@@ -195,7 +195,7 @@ async function render({ model, el }) {
     const { data, columns } = view.values[name];
     const own = [...data.slice(i * columns, (i + 1) * columns)];
     const all = engine.by[name]?.kind === "softmax";
-    const one = all ? { values: shares(own, j, value) } : { column: j, value: Number(value.toFixed(6)) };
+    const one = all ? { values: rebalanced(own, j, value) } : { column: j, value: Number(value.toFixed(6)) };
     const rest = get("changes").filter((c) => c.at !== name || c.row !== i || (!c.values && c.column !== j));
     model.set("changes", [...rest, { at: name, row: i, ...one }]);
     if (done) model.save_changes();
