@@ -26,6 +26,17 @@ export function largestOf({ data }) {
   }
   return most;
 }
+/** The same for a picture: a few giants among many numbers would leave all others white. */
+function scaleOf({ data }) {
+  let [most, sum] = [EQUAL, EQUAL];
+  for (const x of data) {
+    const size = Math.abs(x);
+    if (size === Infinity || size !== size) continue;
+    sum += size;
+    if (size > most) most = size;
+  }
+  return data.length > 400 ? Math.min(most, (4 * sum) / data.length) : most;
+}
 const differs = (a, b) => a !== b && !(Math.abs(a - b) < EQUAL) && (a === a || b === b);
 /** Whether any number of a matrix is not as it was before. */
 function moved(now, before) {
@@ -98,13 +109,16 @@ function tileOf(view, path, x, y) {
   return {
     draw: "tile", key: path, path, x, y, ...TILE, title, tip: `open ${title}`,
     pictures: shown.map(({ name, colour }) => ({ ...values[name], colour,
-      largest: (view.largest[name] ??= largestOf(values[name])) })),
+      largest: scaleOf(values[name]) })),
     note: shown.length > 1 ? `${shown.length} heads` : first ? `${first.rows} × ${first.columns}` : "",
     colour: one?.colour ?? shown.at(-1)?.colour ?? "x", off: all.some(({ name }) => off.has(name)),
     changed: all.some(({ name }) => values[name] && moved(values[name], before[name])),
     label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
   };
 }
+/** Whether a tile is made of what the one before it gives: queries, keys and values stand apart. */
+const follows = (engine, tile, before) =>
+  below(engine, tile).some(({ inputs }) => inputs.some(({ name }) => name === before || name.startsWith(`${before}/`)));
 /** The map of a group, or of all: a row for each part, a tile for each step; it flows as one reads. */
 export function mapScene(view) {
   const { engine, width } = view;
@@ -121,7 +135,8 @@ export function mapScene(view) {
       const x = left + (i % each) * (TILE.w + TILE.gap);
       const down = top + Math.floor(i / each) * (TILE.h + 14);
       items.push((placed[tile] = tileOf(view, tile, x, down)));
-      if (i) items.push(line([x - TILE.gap + 1, down + 48], [x - 1, down + 48], "line"));
+      if (i && follows(engine, tile, row.tiles[i - 1]))
+        items.push(line([x - TILE.gap + 1, down + 48], [x - 1, down + 48], "line"));
     });
     items.push(...around(engine, placed, left, top));
     y = top + Math.ceil(row.tiles.length / each) * (TILE.h + 14);

@@ -32,12 +32,18 @@ export function visible(token, limit = 24) {
   return signs.length > limit ? signs.slice(0, limit - 1).join("") + "…" : signs.join("");
 }
 
+/** Bytes that came from Python, in memory of their own. */
+const copied = ({ buffer, byteOffset, byteLength }) =>
+  new Uint8Array(buffer, byteOffset, byteLength).slice();
+/** The same as float32. */
+export const floats = (bytes) => new Float32Array(copied(bytes).buffer);
+/** What zlib deflated, as a Response. */
+export const inflated = (bytes) => new Response(
+  new Blob([copied(bytes)]).stream().pipeThrough(new DecompressionStream("deflate")));
 /** Python's `pack` undone: { shape, data, decimals }, as many decimals as are true. */
 export async function unpack({ shape, step, bytes }) {
-  const raw = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength).slice();
-  if (!step) return { shape, data: new Float32Array(raw.buffer), decimals: 4 };
-  const inflate = new Blob([raw]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const halves = new Uint8Array(await new Response(inflate).arrayBuffer());
+  if (!step) return { shape, data: floats(bytes), decimals: 4 };
+  const halves = new Uint8Array(await inflated(bytes).arrayBuffer());
   const data = new Float32Array(halves.length / 2);
   for (let i = 0; i < data.length; i++) {
     const whole = ((halves[i] | (halves[data.length + i] << 8)) << 16) >> 16;
