@@ -28,9 +28,10 @@ class Machine(Widget):
     `helpers.layers`, `helpers.models` or `helpers.pretrained`, or one with the same parts. It reads
     `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
-    vectors `x`, and a decoder's on a `memory`. `at` is the part that is open, a path such as
-    "layer 1/attention/head 2", `asker` the word whose query is followed, `cell` the number that is
-    asked, `changes` what was changed, `output` the likeliest next words with their probability.
+    vectors `x`, one for each token of a list `text`, and a decoder's on a `memory`. `at` is the
+    part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose query is
+    followed, `cell` the number that is asked, `changes` what was changed, `output` the likeliest
+    next words with their probability.
 
     Raises ValueError for words that the vocabulary lacks, other sizes, or weights that are NaN or
     infinite, TypeError for a model that is not known.
@@ -49,9 +50,10 @@ class Machine(Widget):
     temperature = Number(1.0, min=SMALLEST).tag(sync=True)
     output = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, model: Any, text: str, vocab: Any = None, *, written: str = "",
-                 tokenizer: Any = None, x: Any = None, memory: Any = None, asker: int | str = 0,
-                 end: str = "<end>", start: str = "<start>", **shown: Any):  # fmt: skip
+    def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
+                 written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
+                 asker: int | str = 0, end: str = "<end>", start: str = "<start>",
+                 **shown: Any):  # fmt: skip
         self._program = p = _program_of(model, x, memory)
         self._tokenizer = tokenizer or (None if vocab else getattr(model, "tokenizer", None))
         self._runs: dict[str, Values] = {}
@@ -65,7 +67,11 @@ class Machine(Widget):
         self._room, self._end = _room(p, model), as_text("end", end)
         if "written" in self._sides and not written:
             written = start if start in p.vocab.get("written", ()) else ""
-        words = as_text("text", text).split()
+        self._tokens = (
+            as_labels("text", text) if self._fixed and not isinstance(text, str) else None
+        )
+        text = as_text("text", " ".join(self._tokens) if self._tokens else text)
+        words = self._tokens or text.split()
         shown["asker"] = words.index(asker) if asker in words else asker
         program = _deflated(self._packed())
         learned = b"" if self._remote else _joined(p.weights)
@@ -91,7 +97,7 @@ class Machine(Widget):
         """The words, or pieces of words, of each text."""
         if self._tokenizer is not None:
             return {of: self._tokenizer.encode(getattr(self, of)).tokens for of in self._sides}
-        return {of: getattr(self, of).split() for of in self._sides}
+        return {of: self._tokens or getattr(self, of).split() for of in self._sides}
 
     def _run(self, changes: Sequence[Mapping], temperature: float) -> Values:
         """The values, of which the last few are remembered."""
@@ -249,15 +255,16 @@ class Machine(Widget):
 
     def _parts(self) -> dict[str, Any]:
         """The row or column of each weight that the chosen number needs."""
-        if not self.cell or self.cell[0] not in self._program.operations:
+        p, (name, i, j) = self._program, self.cell or ("", 0, 0)
+        if name not in p.operations or i >= len(self.values[name]):
             return {}
-        op, (_, i, j) = self._program.operations[self.cell[0]], self.cell
+        op = p.operations[name]
         if op.kind == "split":
-            op, j = self._program.operations[op.inputs[0]], op.options["start"] + j
-        row = {"embed": self._ids().get(op.rows, [0])[i], "places": i}.get(op.kind, 0)
-        parts = {}
+            op, j = p.operations[op.inputs[0]], op.options["start"] + j
+        rows = {"embed": lambda: self._ids()[op.rows][i], "places": lambda: i}
+        row, parts = rows.get(op.kind, lambda: 0)(), {}
         for n, name in enumerate(op.weights):
-            w = self._program.weights[name]
+            w = p.weights[name]
             side, k = ("column", j) if op.kind == "linear" and n == 0 else ("row", row)
             numbers = w[:, k] if side == "column" else w[k]
             parts[name] = {
@@ -279,6 +286,7 @@ class Machine(Widget):
             offset += w.size
         return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.names,
                 "sides": self._sides, "room": self._room, "end": self._end, "fixed": self._fixed,
+                "tokens": {"text": self._tokens} if self._tokens else {},
                 "remote": self._remote}  # fmt: skip
 
     # ---------------------------------------------------------------- where nothing runs
