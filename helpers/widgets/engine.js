@@ -1,7 +1,7 @@
 // The machine's arithmetic: every number of a model, from its list of operations. One short function
 // a kind, beside its line of NumPy in helpers/operations.py. A matrix is { data, rows, columns }.
 
-/** Where the values of a run keep what was changed in it, for sums.js; no operation is named so. */
+/** Where the values of a run keep its texts and changes, for sums.js; no operation is named so. */
 export const RUN = Symbol("run");
 const empty = (rows, columns) => ({ data: new Float64Array(rows * columns), rows, columns });
 
@@ -136,55 +136,72 @@ export const LEFT = {
   add: (value, x, sublayer) => sublayer,
 };
 
+/** What is fixed about each operation, in the order in which Python lists it. */
+const SAID = ["name", "kind", "inputs", "weights", "options", "title", "note", "colour", "rows", "columns"];
+
 export class Engine {
   constructor(program, learned) {
-    Object.assign(this, { program, learned, by: {}, all: {} });
-    const said = ["name", "kind", "inputs", "weights", "options", "title", "note", "colour", "rows"];
+    Object.assign(this, { program, by: {}, all: {}, plain: null });
     this.operations = program.operations.map((given) =>
-      Object.fromEntries([...said, "columns"].map((key, i) => [key, given[i]])));
+      Object.fromEntries(SAID.map((key, i) => [key, given[i]])));
     for (const op of this.operations) {
       op.inputs = op.inputs.map((i) => this.operations[i]);
       this.by[op.name] = op;
     }
-    for (const [name, [offset, rows, columns]] of Object.entries(program.weights))
-      this.all[name] = { data: learned.subarray(offset, offset + rows * columns), rows, columns };
+    for (const [name, [offset, rows, columns]] of Object.entries(program.weights)) {
+      const data = offset === null ? {} : learned.subarray(offset, offset + rows * columns);
+      this.all[name] = { data, rows, columns };
+    }
   }
 
   /** What was learned, or given, without changes. */
   weight(name) { return this.all[name]; }
 
-  /** Every matrix for the ids of each text; the last of several changes of a number counts. */
+  /** Fill a row or a column of a weight that stays with the kernel (its offset is null). */
+  learn({ name, row, column }, numbers) {
+    const { data, columns } = this.all[name];
+    numbers.forEach((x, k) => (data[row === undefined ? k * columns + column : row * columns + k] = x));
+  }
+
+  /** Every matrix for the ids of each text; the last of several changes of a number counts.
+   *  What no change reaches is the same matrix as without changes, and not computed again. */
   run(texts, changes = [], temperature = 1) {
-    const values = { [RUN]: { changes, temperature } };
-    const [off, byHand] = [new Set(), {}];
-    for (const change of changes) {
-      if (change.off) off.add(change.at);
-      if ("row" in change) (byHand[change.at] ??= []).push(change);
-    }
-    for (const name in this.all) {
-      const { data, rows, columns } = this.all[name];
-      const own = () => ({ data: Float64Array.from(data), rows, columns });
-      values[name] = byHand[name] ? writeIn(own(), byHand[name]) : this.all[name];
-    }
+    const key = JSON.stringify(texts);
+    if (this.plain?.key !== key) this.plain = { key, values: this.compute(texts, [], 1) };
+    const { values } = this.plain;
+    return changes.length || temperature !== 1 ? this.compute(texts, changes, temperature, values) : values;
+  }
+
+  compute(texts, changes, temperature, before) {
+    const values = { [RUN]: { texts, changes, temperature } };
+    const of = (name) => changes.filter(({ at }) => at === name);
+    const touched = new Set(changes.map(({ at }) => at));
+    for (const name in this.all)
+      values[name] = touched.has(name) ? written(each(this.all[name], (x) => x), of(name)) : this.all[name];
     for (const op of this.operations) {
-      const value = this.compute(op, values, texts, off.has(op.name), temperature);
-      values[op.name] = writeIn(value, byHand[op.name] ?? []);
+      const heated = temperature !== 1 && op.kind === "softmax" && op.columns === "vocab";
+      if (heated || [...op.inputs.map(({ name }) => name), ...op.weights].some((part) => touched.has(part)))
+        touched.add(op.name);
+      values[op.name] = before && !touched.has(op.name) ? before[op.name]
+        : written(value(op, values, of(op.name)), of(op.name));
     }
     return values;
   }
-
-  compute({ kind, inputs, weights, options, rows, columns }, values, texts, off, temperature) {
-    const given = inputs.map(({ name }) => values[name]);
-    const learned = weights.map((name) => values[name]);
-    const how = kind === "softmax" && columns === "vocab" ? { temperature } : options;
-    const left = off && LEFT[kind];
-    const value = () => KINDS[kind](texts[rows] ?? [], how, ...given, ...learned);
-    return left ? each(left(left === nothing ? value() : null, ...given), (x) => x) : value();
-  }
 }
 
-/** Numbers set by hand, in place; what this sentence has no place for rests. */
-function writeIn({ data, rows, columns }, changes) {
+/** An operation's matrix, as it is computed or, switched off, what is left of it. */
+function value({ kind, inputs, weights, options, rows, columns }, values, changes) {
+  const { texts, temperature } = values[RUN];
+  const given = inputs.map(({ name }) => values[name]);
+  const learned = weights.map((name) => values[name]);
+  const how = kind === "softmax" && columns === "vocab" ? { temperature } : options;
+  const computed = KINDS[kind](texts[rows] ?? [], how, ...given, ...learned);
+  const off = kind in LEFT && changes.some((change) => change.off);
+  return off ? each(LEFT[kind](computed, ...given), (x) => x) : computed;
+}
+
+/** With numbers set by hand, in place; what this sentence has no place for rests. */
+function written({ data, rows, columns }, changes) {
   for (const { row, column, value, values } of changes) {
     if (!(row >= 0 && row < rows)) continue;
     if (values?.length === columns) data.set(values, row * columns);

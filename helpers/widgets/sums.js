@@ -298,21 +298,21 @@ const isHere = (i, j, columns) => ({ row, column, values }) =>
   row === i && (values ? values.length === columns : column === j);
 
 /** The context of MADE for a number of an operation. */
-function contextOf(values, op, i, j, texts) {
+function contextOf(values, op, i, j) {
   const names = [...op.inputs.map((input) => input.name), ...op.weights];
   const size = (which) => values[names[which]];
   const cell = (which, row, column) => {
     const { data, columns } = size(which);
     return { name: names[which], row, column, x: data[row * columns + column] };
   };
-  const { temperature } = values[RUN];
+  const { texts, temperature } = values[RUN];
   const heated = op.kind === "softmax" && op.columns === "vocab" ? temperature : 1;
   return { op, i, j, cell, size, id: texts[op.rows]?.[i], temperature: heated };
 }
 
 /** How an operation's number is made: { note, build, from }. */
-function made(values, op, i, j, texts) {
-  const context = contextOf(values, op, i, j, texts);
+function made(values, op, i, j) {
+  const context = contextOf(values, op, i, j);
   const { changes } = values[RUN];
   const mine = changes.filter(({ at }) => at === op.name);
   if (mine.findLast(isHere(i, j, values[op.name].columns))) return { note: "set by hand", from: [] };
@@ -323,22 +323,31 @@ function made(values, op, i, j, texts) {
     return { note, ...copy(context.cell(which, i, j)) };
   }
   if (op.kind !== "split") return { from: [], ...MADE[op.kind]?.(context) };
-  const whole = made(values, op.inputs[0], i, op.options.start + j, texts);
+  const whole = made(values, op.inputs[0], i, op.options.start + j);
   return { ...whole, from: [context.cell(0, i, op.options.start + j), ...whole.from] };
 }
 
 /** Where a number comes from: { words, formula, shown, sources }; `tokens` are the texts' words. */
-export function explain(engine, values, name, i, j, texts, tokens) {
+export function explain(engine, values, name, i, j, tokens) {
   const op = engine.by[name];
   const { data, columns } = values[name] ?? engine.weight(name);
-  const [value, names] = [data[i * columns + j], naming(engine, texts, tokens)];
+  const [value, names] = [data[i * columns + j], naming(engine, values[RUN].texts, tokens)];
   const shown = cellText(value);
   const what = op ? inWords(op, i, j, names, value) : ofWeight(engine, name, i, j, names);
   const changed = values[RUN].changes.some((c) => c.at === name && isHere(i, j, columns)(c));
-  const { note, build, from } = op ? made(values, op, i, j, texts)
+  const { note, build, from } = op ? made(values, op, i, j)
     : { note: changed ? "set by hand" : "given, or learned in training", from: [] };
   const strange = Number.isNaN(value) && "no number, as one of its parts is none or too large";
   const words = [what, note, strange].filter(Boolean).join(": ");
   const formula = build && !strange ? settled(build, shown) : shown;
   return { words, formula, shown, sources: from.map(place) };
+}
+
+/** The parts of weights that `explain` reads, where they stay with the kernel: [{ name, row or column }]. */
+export function needs(engine, name, i, j, texts) {
+  const op = engine.by[name];
+  if (!op) return [{ name, row: i }];
+  if (op.kind === "split") return needs(engine, op.inputs[0].name, i, op.options.start + j, texts);
+  const row = { embed: texts[op.rows]?.[i], places: i, same: 0, given: i }[op.kind];
+  return op.weights.map((weight) => (row === undefined ? { name: weight, column: j } : { name: weight, row }));
 }
