@@ -1,7 +1,6 @@
 """The machine: any model of the course, whole, every number of it, alive."""
 
 import json
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -64,6 +63,7 @@ class Machine(Widget):
         self._remote = self._tokenizer is not None or size > IN_BROWSER
         self._fixed = p.operations[next(iter(p.operations))].kind == "given"
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
+        self._numbers = {of: {w: i for i, w in enumerate(v)} for of, v in p.vocab.items()}
         self._room, self._end = _room(p, model), as_text("end", end)
         if "written" in self._sides and not written:
             written = start if start in p.vocab.get("written", ()) else ""
@@ -95,9 +95,7 @@ class Machine(Widget):
     @property
     def tokens(self) -> dict[str, list[str]]:
         """The words, or pieces of words, of each text."""
-        if self._tokenizer is not None:
-            return {of: self._tokenizer.encode(getattr(self, of)).tokens for of in self._sides}
-        return {of: self._tokens or getattr(self, of).split() for of in self._sides}
+        return {of: self._read(of, getattr(self, of))[0] for of in self._sides}
 
     def _run(self, changes: Sequence[Mapping], temperature: float) -> Values:
         """The values, of which the last few are remembered."""
@@ -108,27 +106,27 @@ class Machine(Widget):
         return self._runs[key]
 
     def _ids(self) -> dict[str, list[int]]:
-        """The texts as ids. Raises ValueError for none, too many, or a word that is not known."""
+        return {of: self._read(of, getattr(self, of))[1] for of in self._sides}
+
+    def _read(self, of: str, text: str) -> tuple[list[str], list[int]]:
+        """A text's tokens and ids. Raises ValueError for none, too many, or an unknown word."""
         if self._tokenizer is not None:
-            ids = {of: self._tokenizer.encode(getattr(self, of)).ids for of in self._sides}
-        elif self._fixed:
-            ids = {of: [0] * len(words) for of, words in self.tokens.items()}
+            cut = self._tokenizer.encode(text)
+            tokens, ids = cut.tokens, cut.ids
         else:
-            ids = {of: [self._id(of, word) for word in self.tokens[of]] for of in self._sides}
-        for of, some in ids.items():
-            rows = self._program.weights["x/x"].shape[0] if self._fixed else self._room
-            if not 0 < len(some) <= rows or (self._fixed and len(some) < rows):
-                need = f"{rows}, one for each row of x" if self._fixed else f"1 to {rows}"
-                raise ValueError(f"{of} has {len(some)} words, but needs {need}")
-        return ids
+            tokens = self._tokens or text.split()
+            ids = [self._id(of, word) for word in tokens]
+        rows = len(self._program.weights["x/x"]) if self._fixed else 0
+        if not 0 < len(ids) <= (rows or self._room) or len(ids) < rows:
+            need = f"{rows}, one for each row of x" if rows else f"1 to {self._room}"
+            raise ValueError(f"{of} has {len(ids)} words, but needs {need}")
+        return tokens, ids
 
     def _id(self, of: str, word: str) -> int:
-        try:
-            return self._program.vocab[of].index(word)
-        except ValueError:
-            raise ValueError(
-                f"{of} has {visible(word)!r}, which is not in the vocabulary"
-            ) from None
+        known = self._numbers.get(of)
+        if known is not None and word not in known:
+            raise ValueError(f"{of} has {visible(word)!r}, which is not in the vocabulary")
+        return known[word] if known else 0
 
     def _next(self) -> list[list[Any]]:
         """The likeliest next words: [word, probability, what it was before]."""
@@ -167,9 +165,10 @@ class Machine(Widget):
         """The full path of what is meant. Raises ValueError unless there is exactly one."""
         p = self._program
         if head is not None:
-            layer, h = (as_whole(f"head[{i}]", n, 1, 10_000) for i, n in enumerate(head))
-            path = rf"(?:{re.escape(at)}.*)(layer {layer}/.*)head {h}/context"
-            found = [name for name in p.operations if re.fullmatch(path, name)]
+            layer, h = (as_whole(f"head[{i}]", n, 1, MOST) for i, n in enumerate(head))
+            layered = f"layer {layer}/" if any("layer " in name for name in p.operations) else ""
+            found = [name for name in p.operations if name.startswith(at) and layered in name
+                     and name.endswith(f"/head {h}/context")]  # fmt: skip
         else:
             names = [at, f"{at}/context", f"{at}/out"]  # of a head, of a feed-forward
             found = [name for name in names if name in p.operations or name in p.weights][:1]
@@ -200,7 +199,21 @@ class Machine(Widget):
 
     @traitlets.validate("changes")
     def _possible(self, proposal: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return [self._checked(change) for change in as_list("changes", proposal["value"])]
+        changes = as_list("changes", proposal["value"])
+        for change in changes:
+            if not isinstance(change, Mapping):
+                raise TypeError(f"changes has {said(change)}, but must hold dictionaries")
+        try:
+            return [self._checked(change) for change in changes]
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"changes has one in which {error}") from None
+
+    @traitlets.validate("text", "written")
+    def _readable(self, proposal: Mapping[str, Any]) -> str:
+        of, text = proposal["trait"].name, proposal["value"]
+        if of in self._sides and not self._remote:
+            self._read(of, text)
+        return text
 
     @traitlets.validate("at")
     def _existing(self, proposal: Mapping[str, Any]) -> str:
@@ -223,13 +236,9 @@ class Machine(Widget):
     @traitlets.observe("text", "written", "changes", "temperature", "at", "asker", "cell")
     def _tell(self, _: Any = None) -> None:
         """Compute again; where the kernel does it, hand over what is seen."""
-        if not self._sides or not self._program.weights:
-            return
         try:
             following = self._next()
-        except ValueError as error:
-            if not self._remote:
-                raise
+        except ValueError as error:  # a word that was typed, and only the kernel could know
             self.kept = self.kept | {"problem": str(error)}
             return
         self.output = {word: now for word, now, _ in following}
