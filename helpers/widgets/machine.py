@@ -11,8 +11,9 @@ import traitlets
 from helpers import operations
 from helpers.figures import Picture, heatmap, number
 from helpers.given import MOST, SMALLEST, as_labels, as_list, as_number, as_text, as_whole, said
-from helpers.operations import OFF, Operation, Program, Values
+from helpers.operations import OFF, Program, Values
 from helpers.widgets.base import Widget, module, pack, visible
+from helpers.widgets.seen import exactly, made_of, needed, shown
 from helpers.widgets.traits import Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
@@ -52,7 +53,7 @@ class Machine(Widget):
     def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
                  written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
                  asker: int | str = 0, end: str = "<end>", start: str = "<start>",
-                 **shown: Any):  # fmt: skip
+                 **where: Any):  # fmt: skip
         self._program = p = _program_of(model, x, memory)
         self._tokenizer = tokenizer or (None if vocab else getattr(model, "tokenizer", None))
         self._runs: dict[str, Values] = {}
@@ -72,11 +73,11 @@ class Machine(Widget):
         )
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
         words = self._tokens or text.split()
-        shown["asker"] = words.index(asker) if asker in words else asker
+        where["asker"] = words.index(asker) if asker in words else asker
         program = _deflated(self._packed())
         learned = b"" if self._remote else _joined(p.weights)
         super().__init__("", {}, program=program, learned=learned, text=text, written=written,
-                         **shown)  # fmt: skip
+                         **where)  # fmt: skip
         self._tell()
         self.words = self._in_words()
 
@@ -248,40 +249,16 @@ class Machine(Widget):
     def _seen(self) -> dict[str, Any]:
         """Matrices of the part that is open, and all that the chosen number is made of."""
         p, now, before = self._program, self.values, self.before
-        open_, asked = _shown(p, self.at), []
-        if self.cell and self.cell[0] in p.operations:
-            asked = _made_of(p, p.operations[self.cell[0]])
         whole = self.at in p.operations or f"{self.at}/scores" in p.operations
-        packed = _raw if whole else pack  # a map's pictures need no exact numbers
-        names = dict.fromkeys([*open_, *asked, p.output])
+        packed = exactly if whole else pack  # a map's pictures need no exact numbers
+        names = dict.fromkeys([*shown(p, self.at), *made_of(p, self.cell), p.output])
+        moved = [name for name in names if not np.array_equal(now[name], before[name])]
         return {
             "at": self.at, "cell": self.cell, "tokens": self.tokens, "ids": self._ids(),
             "values": {name: packed(now[name]) for name in names},
-            "before": {name: packed(before[name]) for name in names
-                       if not np.array_equal(now[name], before[name])},
-            "weights": self._parts(),
+            "before": {name: packed(before[name]) for name in moved},
+            "weights": needed(p, self.cell, now, self._ids()),
         }  # fmt: skip
-
-    def _parts(self) -> dict[str, Any]:
-        """The row or column of each weight that the chosen number needs."""
-        p, (name, i, j) = self._program, self.cell or ("", 0, 0)
-        if name not in p.operations or i >= len(self.values[name]):
-            return {}
-        op = p.operations[name]
-        if op.kind == "split":
-            op, j = p.operations[op.inputs[0]], op.options["start"] + j
-        rows = {"embed": lambda: self._ids()[op.rows][i], "places": lambda: i}
-        row, parts = rows.get(op.kind, lambda: 0)(), {}
-        for n, name in enumerate(op.weights):
-            w = p.weights[name]
-            side, k = ("column", j) if op.kind == "linear" and n == 0 else ("row", row)
-            numbers = w[:, k] if side == "column" else w[k]
-            parts[name] = {
-                "shape": list(w.shape),
-                side: k,
-                "bytes": numbers.astype("<f4").tobytes(),
-            }
-        return parts
 
     def _packed(self) -> dict[str, Any]:
         """The program as JSON: operations that refer to others by number."""
@@ -357,36 +334,6 @@ def _room(p: Program, model: Any) -> int:
     tables = [len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "places"]
     waves = getattr(getattr(model, "positions", None), "table", None)
     return min([ROOM, *tables] + ([] if waves is None else [len(waves)]))
-
-
-def _shown(p: Program, at: str) -> list[str]:
-    """What an open part shows: a step's inputs and itself, a head's steps, or a map's tiles."""
-    if at in p.operations:
-        return _made_of(p, p.operations[at])
-    inside = [o for name, o in p.operations.items() if not at or name.startswith(f"{at}/")]
-    if f"{at}/scores" in p.operations:
-        return list(dict.fromkeys(name for o in inside for name in _made_of(p, o)))
-    tiles: dict[str, list[Operation]] = {}
-    for o in inside:
-        path = o.name[len(at) + 1 if at else 0 :].split("/")
-        side = 1 if not at and path[0] in ("encoder", "decoder") else 0
-        tiles.setdefault("/".join(path[: side + 2]), []).append(o)
-    heads = {tile: [o.name for o in some if o.kind == "softmax"] for tile, some in tiles.items()}
-    return [name for tile, some in tiles.items() for name in heads[tile] or [some[-1].name]]
-
-
-def _made_of(p: Program, op: Operation) -> list[str]:
-    """A step, its inputs, and where these are parts of something, its own inputs."""
-    parts = [p.operations[name] for name in op.inputs if p.operations[name].kind == "split"]
-    parts += [op] if op.kind == "split" else []
-    beyond = [
-        name for part in parts for whole in part.inputs for name in p.operations[whole].inputs
-    ]
-    return [op.name, *op.inputs, *beyond]
-
-
-def _raw(array: np.ndarray) -> dict[str, Any]:
-    return {"shape": list(array.shape), "step": 0, "bytes": array.astype("<f4").tobytes()}
 
 
 def _joined(weights: Values) -> bytes:
