@@ -1,4 +1,4 @@
-"""What the machine shows of a large model, which the kernel computes: matrices, parts of weights."""
+"""What is seen of a large model, which the kernel computes: matrices and parts of weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
