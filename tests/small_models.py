@@ -1,0 +1,107 @@
+"""Small random models of every kind that the machine opens, with texts and how each is called."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from torch import Tensor, nn
+
+from helpers.anatomy import PARTS, describe
+from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
+from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
+from helpers.operations import Program
+from helpers.pretrained import SentenceEncoder
+
+PRE = {"pre_norm": True, "activation": "gelu_tanh"}
+WORDS = Tokenizer(WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
+
+
+class EncoderDecoder(nn.Module):
+    """As in notebook 12: one table of words for both sides, one layer each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(9, 6)
+        self.positions = PositionalEncoding(6)
+        self.encoder = EncoderLayer(6, 3, 10)
+        self.decoder = DecoderLayer(6, 3, 10)
+        self.output = nn.Linear(6, 9, bias=False)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.positions(self.tokens(ids) * self.tokens.embedding_dim**0.5)
+
+    def forward(self, question: Tensor, reply: Tensor) -> Tensor:
+        real = (question != 0)[:, None, :]
+        memory = self.encoder(self.embed(question), real)
+        return self.output(self.decoder(self.embed(reply), memory, None, real))
+
+
+@dataclass
+class Case:
+    """A model with numbers of its own, a batch of two inputs, and how its forward is called."""
+
+    model: nn.Module
+    inputs: Mapping[str, np.ndarray]  # ids (2, T), or vectors (2, T, d)
+    how: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, **more: Any) -> np.ndarray:
+        """What the modules compute: (2, T, …)."""
+        arrays = {key: torch.from_numpy(value) for key, value in self.inputs.items()}
+        memory = {key: arrays.pop(key) for key in ("memory",) if key in arrays}
+        with torch.no_grad():
+            return self.model(*arrays.values(), **memory, **self.how, **more).numpy()
+
+    def program(self, i: int = 0) -> Program:
+        """The program, on the vectors of one item of the batch where it works on vectors."""
+        if not isinstance(self.model, PARTS):
+            return describe(self.model)
+        x, memory = (self.inputs.get(key) for key in ("x", "memory"))
+        return describe(self.model, x[i], None if memory is None else memory[i], **self.how)
+
+    def texts(self, i: int = 0) -> dict[str, list[int]]:
+        """The ids of one item of the batch."""
+        return {key: ids[i].tolist() for key, ids in self.inputs.items() if ids.ndim == 2}
+
+
+def compared(program: Program) -> str:
+    """The operation that a model's forward returns: logits, or vectors."""
+    return next((name for name, op in program.operations.items() if op.kind == "mean"
+                 or name.endswith("logits")), program.output)  # fmt: skip
+
+
+def _case(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | None = None) -> Case:
+    """`sizes`: vocabularies of the texts, or the width of the vectors, twice for a memory."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
+    rng = np.random.default_rng(seed)
+    if isinstance(model, PARTS):
+        drawn = [rng.normal(size=(2, 4 + n, d)).astype("float32") for n, d in enumerate(sizes)]
+        names = ("x", "memory")
+    else:
+        drawn = [rng.integers(1, V, (2, 4 + n)) for n, V in enumerate(sizes)]
+        names = ("text", "written")
+    return Case(model.eval(), dict(zip(names, drawn, strict=False)), how or {})
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "gpt": lambda: _case(1, DecoderOnly(11, 7, 6, 3, 8, 2, **PRE), 11),
+    "tied, post-norm": lambda: _case(2, DecoderOnly(11, 7, 6, 2, 8, 1, tie_weights=True), 11),
+    "one head, no bias": lambda: _case(3, DecoderOnly(600, 7, 4, 1, 8, 1, bias=False), 600),
+    "transformer": lambda: _case(4, Transformer(9, 11, 6, 2, 8, 2, activation="gelu"), 9, 11),
+    "pre-norm transformer": lambda: _case(5, Transformer(9, 9, 6, 2, 8, 1, d_head=2, **PRE), 9, 9),
+    "notebook 12": lambda: _case(6, EncoderDecoder(), 9, 9),
+    "sentences": lambda: _case(7, SentenceEncoder(9, 7, 2, 6, 2, 8, 2, tokenizer=WORDS), 9),
+    "attention": lambda: _case(8, MultiHeadAttention(6, 4, 2, d_head=3), 6),
+    "causal attention": lambda: _case(9, MultiHeadAttention(5, 4, 1), 5, how={"causal": True}),
+    "cross-attention": lambda: _case(10, MultiHeadAttention(6, 4, 2), 6, 6),
+    "encoder layer": lambda: _case(11, EncoderLayer(6, 2, 8, eps=1e-3), 6),
+    "decoder layer": lambda: _case(12, DecoderLayer(6, 2, 8), 6, 6),
+    "encoder": lambda: _case(13, Encoder(6, 2, 8, 2, **PRE), 6, how={"causal": True}),
+    "decoder": lambda: _case(14, Decoder(6, 2, 8, 2, **PRE), 6, 6),
+}
