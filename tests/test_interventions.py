@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from small_models import CASES, Case, compared
 
 from helpers.interventions import intervened
@@ -30,11 +29,14 @@ def test_each_operation_switched_off_and_set_by_hand(name):
         if op.kind in OUTSIDE or op.name.endswith("next"):
             continue
         row = values[op.name][1]
-        changes = [{"at": op.name, "row": 1, "column": 0, "value": 0.7},
-                   {"at": op.name, "row": 1, "values": np.linspace(0.1, 0.9, len(row)).tolist()}]
+        changes = [
+            {"at": op.name, "row": 1, "column": 0, "value": 0.7},
+            {"at": op.name, "row": 1, "values": np.linspace(0.1, 0.9, len(row)).tolist()},
+        ]
         changes += [{"at": op.name, "off": True}] if op.kind in OFF else []
         for change in changes:
             ours, theirs = both(case, [change])
             np.testing.assert_allclose(ours, theirs, atol=1e-4, err_msg=str(change))
-            if np.abs(ours-plain).max() < 1e-4: print("none", name, change)
+            if np.abs(ours - plain).max() < 1e-4:
+                print("none", name, change)
     np.testing.assert_array_equal(case(), plain)

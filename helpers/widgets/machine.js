@@ -139,6 +139,7 @@ async function render({ model, el }) {
   /** Into the panel; its field stays, for somebody may be typing there. */
   function say(words, formula, before, parts) {
     [title.textContent, sum.textContent] = [words, formula];
+    title.className = formula ? "" : "quiet";
     was.replaceChildren(...before);
     trailOf.replaceChildren(...parts);
   }

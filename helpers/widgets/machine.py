@@ -28,7 +28,8 @@ class Machine(Widget):
     `helpers.layers`, `helpers.models` or `helpers.pretrained`, or one with the same parts. It reads
     `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
-    vectors `x`, one for each token of a list `text`, and a decoder's on a `memory`. `at` is the
+    vectors `x`, one for each token of a list `text`, maybe `causal`, and a decoder's on a
+    `memory`. `at` is the
     part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose query is
     followed, `cell` the number that is asked, `changes` what was changed, `output` the likeliest
     next words with their probability.
@@ -52,9 +53,9 @@ class Machine(Widget):
 
     def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
                  written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
-                 asker: int | str = 0, end: str = "<end>", start: str = "<start>",
-                 **where: Any):  # fmt: skip
-        self._program = p = _program_of(model, x, memory)
+                 causal: bool = False, asker: int | str = 0, end: str = "<end>",
+                 start: str = "<start>", **where: Any):  # fmt: skip
+        self._program = p = _program_of(model, x, memory, causal)
         self._tokenizer = tokenizer or (None if vocab else getattr(model, "tokenizer", None))
         self._runs: dict[str, Values] = {}
         _check_weights(p)
@@ -293,12 +294,12 @@ class Machine(Widget):
         return "; ".join(parts) + "."
 
 
-def _program_of(model: Any, x: Any, memory: Any) -> Program:
+def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
     if isinstance(model, Mapping):
         return operations.of_arrays(model)
     from helpers import anatomy  # only models of PyTorch need PyTorch
 
-    return anatomy.describe(model, x, memory)
+    return anatomy.describe(model, x, memory, causal=causal)
 
 
 def _check_weights(p: Program) -> None:
