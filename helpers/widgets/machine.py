@@ -8,7 +8,7 @@ import traitlets
 from helpers import operations
 from helpers.figures import Picture
 from helpers.operations import Program, Values
-from helpers.widgets.base import Widget, module
+from helpers.widgets.base import Widget, program, style
 from helpers.widgets.traits import Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
@@ -22,7 +22,8 @@ class Machine(Widget):
     lists its words (or maps them to ids; a pair of both for an encoder–decoder).
     """
 
-    _esm = module("machine.js")
+    _esm = program("machine.js")
+    _css = style("Machine")
     program = traitlets.Dict().tag(sync=True)
     learned = traitlets.Bytes().tag(sync=True)
     text = Text().tag(sync=True)
