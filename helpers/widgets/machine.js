@@ -50,7 +50,7 @@ async function matrices(packed) {
 }
 
 async function render({ model, el }) {
-  const program = await inflated(model.get("program")).json();
+  const program = await inflated(model.get("description")).json();
   const { vocab, sides, room, fixed, remote } = program;
   const engine = new Engine(program, floats(model.get("learned")));
   Object.assign(engine, { vocab, names: program.names });

@@ -12,7 +12,7 @@ from helpers import operations
 from helpers.figures import Picture, heatmap, number
 from helpers.given import MOST, SMALLEST, as_labels, as_list, as_number, as_text, as_whole, said
 from helpers.operations import OFF, Program, Values
-from helpers.widgets.base import Widget, module, pack, visible
+from helpers.widgets.base import Widget, pack, program, style, visible
 from helpers.widgets.seen import exactly, made_of, needed, shown
 from helpers.widgets.traits import Number, Text, Whole
 
@@ -38,8 +38,9 @@ class Machine(Widget):
     infinite, TypeError for a model that is not known.
     """
 
-    _esm = module("machine.js")
-    program = traitlets.Bytes().tag(sync=True)
+    _esm = program("machine.js")
+    _css = style("Machine")
+    description = traitlets.Bytes().tag(sync=True)
     learned = traitlets.Bytes().tag(sync=True)
     kept = traitlets.Dict().tag(sync=True)
     text = Text().tag(sync=True)
@@ -75,9 +76,9 @@ class Machine(Widget):
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
         words = self._tokens or text.split()
         where["asker"] = words.index(asker) if asker in words else asker
-        program = _deflated(self._packed())
+        description = _deflated(self._packed())
         learned = b"" if self._remote else _joined(p.weights)
-        super().__init__("", {}, program=program, learned=learned, text=text, written=written,
+        super().__init__("", {}, description=description, learned=learned, text=text, written=written,
                          **where)  # fmt: skip
         self._tell()
         self.words = self._in_words()
