@@ -39,7 +39,7 @@ INPUT = ("x", "segment", "positions", "x + segment", "x + positions")
 def intervened(model: nn.Module, changes: Sequence[Mapping]) -> Iterator[None]:
     """Within this, a model that `describe` knows computes with the changes; then as it did before.
 
-    They are made in every sequence of a batch, those of an inner `with` after those of an outer.
+    They are made in every sequence of a batch, and an inner `with` acts on what an outer one left.
     Raises ValueError, naming the change, for one that no module of the model could make; in the
     forward, for a key–value cache with changes of rows or masks, as it reads a few rows at a time.
     """
