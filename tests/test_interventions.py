@@ -90,7 +90,7 @@ def test_each_weight_set_by_hand(name):
     assert state(case.model) == before
 
 
-@pytest.mark.parametrize("name", ["gpt", "transformer", "decoder layer"])
+@pytest.mark.parametrize("name", ["gpt", "transformer", "decoder layer", "sentences"])
 def test_many_changes_at_once_in_every_item_of_a_batch(name):
     """Every seventh of operations and rows of weights; where two meet, the last one counts."""
     case = CASES[name]()
