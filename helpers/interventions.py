@@ -18,16 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.hooks import RemovableHandle
 
+from helpers import layers
 from helpers.anatomy import PARTS, describe, width
 from helpers.cache import KeyValueCache
-from helpers.layers import (
-    MultiHeadAttention,
-    PositionalEncoding,
-    ResidualLayer,
-    _fit,
-    _masked_softmax,
-    causal_mask,
-)
 from helpers.operations import OFF, Operation, by_name, has_place, is_off
 
 Edit = Callable[..., Tensor]  # a step's name, its value and its inputs → its value as changed
@@ -39,7 +32,7 @@ INPUT = ("x", "segment", "positions", "x + segment", "x + positions")
 def intervened(model: nn.Module, changes: Sequence[Mapping]) -> Iterator[None]:
     """Within this, a model that `describe` knows computes with the changes; then as it did before.
 
-    They are made in every sequence of a batch, those of an inner `with` after those of an outer.
+    They are made in every sequence of a batch, and an inner `with` acts on what an outer one left.
     Raises ValueError, naming the change, for one that no module of the model could make; in the
     forward, for a key–value cache with changes of rows or masks, as it reads a few rows at a time.
     """
@@ -76,7 +69,7 @@ class _Interventions:
             self._hook(self.model.register_forward_pre_hook(hook, with_kwargs=True))
         if any(self._needs_all_rows(change) for own in self.changed.values() for change in own):
             for module in self.model.modules():
-                if isinstance(module, MultiHeadAttention):
+                if isinstance(module, layers.MultiHeadAttention):
                     self._hook(module.register_forward_pre_hook(_refuse_cache, with_kwargs=True))
 
     def edit(self, name: str, value: Tensor, *inputs: Tensor) -> Tensor:
@@ -120,7 +113,7 @@ class _Interventions:
 
     def _change_group(self, at: str, module: nn.Module) -> None:
         """What happens between modules: inside an attention, and around a layer's sub-layers."""
-        if isinstance(module, MultiHeadAttention):
+        if isinstance(module, layers.MultiHeadAttention):
             if any(name.startswith((f"{at}/head", f"{at}/joined")) for name in self.changed):
                 self._replace(module, "forward", _attend, f"{at}/")
         elif any(name.startswith(f"{at}/add ") for name in self.changed):
@@ -138,28 +131,31 @@ class _Interventions:
         seen: dict[str, Tensor] = {}
         for step in ("x", "positions"):
             self._hook(tables[step].register_forward_pre_hook(partial(_note, seen, step)))
-        formula = partial(_with_input, tables=tables, factor=factor, seen=seen)
-        self._replace(module, "forward", formula, before)
+        outer = [hook for hook in module._forward_pre_hooks.values() if hasattr(hook, "edit")]
+        hook = partial(_look_up, self._edit_after(outer, before), tables, factor, seen)
+        hook.edit = hook.args[0]
+        self._hook(module.register_forward_pre_hook(hook))
 
     def _replace(self, module: nn.Module, method: str, formula: Callable, at: str) -> None:
-        """A method becomes its formula with edits at its steps, after those of an outer `with`."""
-        before = vars(module).get(method)
-        outer: Edit = getattr(before, "edit", lambda step, value, *inputs: value)
-
-        def edit(step: str, value: Tensor, *inputs: Tensor) -> Tensor:
-            return self.edit(at + step, outer(step, value, *inputs), *inputs)
-
-        changed = partial(formula, module, edit)
-        changed.edit = edit
+        """A method becomes a formula with an edit at each of its steps."""
+        outer = [vars(module)[method]] if method in vars(module) else []
+        changed = partial(formula, module, self._edit_after(outer, at))
+        changed.edit = changed.args[1]
         setattr(module, method, changed)
-        back = (delattr, module, method) if before is None else (setattr, module, method, before)
-        self.undo.callback(*back)
+        self.undo.callback(*((setattr, module, method, *outer) if outer else
+                             (delattr, module, method)))  # fmt: skip
+
+    def _edit_after(self, outer: list, at: str) -> Edit:
+        """The edit of the steps below a path, after that of an outer `with`."""
+        before = outer[-1].edit if outer else lambda step, value, *inputs: value
+        return lambda step, value, *inputs: self.edit(at + step, before(step, value, *inputs),
+                                                      *inputs)  # fmt: skip
 
 
 # ---------------------------------------------------------------- formulas with edits
 
 
-def _attend(module: MultiHeadAttention, edit: Edit, x: Tensor, mask: Tensor | None = None,
+def _attend(module: layers.MultiHeadAttention, edit: Edit, x: Tensor, mask: Tensor | None = None,
             memory: Tensor | None = None, cache: KeyValueCache | None = None, *,
             causal: bool = False) -> Tensor:  # fmt: skip
     """MultiHeadAttention.forward, step by step."""
@@ -167,15 +163,17 @@ def _attend(module: MultiHeadAttention, edit: Edit, x: Tensor, mask: Tensor | No
     heads = partial(_each_head, edit, module.num_heads)
     K, V = module._keys_and_values(x, memory, cache)
     Q, K, V = heads("q", module._split_heads(module.W_q(x))), heads("k", K), heads("v", V)
-    real, _ = _fit(mask, False, Q, K)
+    real, _ = layers._fit(mask, False, Q, K)
     scores = heads("scores", Q @ K.transpose(-2, -1))  # (B, H, T, Tk)
     ready = heads("scaled", scores * module.scale, scores)
     if causal:
         T, Tk = ready.shape[-2:]
-        later = ~causal_mask(T, ready.device, Tk - T)
+        later = ~layers.causal_mask(T, ready.device, Tk - T)
         ready = heads("masked", ready.masked_fill(later, -torch.inf), ready)
     allowed = ready != -torch.inf
-    weights = heads("weights", _masked_softmax(ready, allowed if real is None else allowed & real))
+    weights = heads(
+        "weights", layers._masked_softmax(ready, allowed if real is None else allowed & real)
+    )
     module.weights = weights.detach() if module.watched else None
     context = heads("context", module.dropout(weights) @ V)  # (B, H, T, d_head)
     return module.W_o(edit("joined", context.transpose(1, 2).flatten(2)))
@@ -189,32 +187,13 @@ def _each_head(edit: Edit, num_heads: int, step: str, *values: Tensor) -> Tensor
     return torch.stack(edited, dim=1)
 
 
-def _add_and_norm(layer: ResidualLayer, edit: Edit, x: Tensor, sublayer: Callable,
+def _add_and_norm(layer: layers.ResidualLayer, edit: Edit, x: Tensor, sublayer: Callable,
                   norm: nn.Module) -> Tensor:  # fmt: skip
     """ResidualLayer.add_and_norm: the sum is edited."""
     number = next(i for i in (1, 2, 3) if getattr(layer, f"norm{i}") is norm)
     found = layer.dropout(sublayer(norm(x) if layer.pre_norm else x))
     total = edit(f"add {number}", x + found, x, found)
     return total if layer.pre_norm else norm(total)
-
-
-def _with_input(module: nn.Module, edit: Edit, x: Tensor, *rest: Any, tables: dict[str, nn.Module],
-                factor: float, seen: dict[str, Any], **how: Any) -> Tensor:  # fmt: skip
-    """A module's forward on the same tokens and positions, looked up again, if x came of them."""
-    ids, positions = seen.pop("x", None), tables["positions"]
-    if ids is not None:
-        tokens = F.embedding(ids, edit("x/table", tables["x"].weight))
-        x = edit("x", factor * tokens)  # (B, T, d_model)
-        if "segment" in tables:
-            row = edit("segment/row", tables["segment"].weight[:1])
-            segment = edit("segment", row.expand(ids.shape[1], -1))
-            x = edit("x + segment", x + segment, x, segment)
-        waves = isinstance(positions, PositionalEncoding)
-        table = positions.table if waves else edit("positions/table", positions.weight)
-        rows = edit("positions", table[seen.pop("positions", slice(ids.shape[1]))])
-        x = edit("x + positions", x + rows, x, rows)
-        x = positions.dropout(x) if waves else x
-    return type(module).forward(module, x, *rest, **how)
 
 
 # ---------------------------------------------------------------- hooks
@@ -225,6 +204,24 @@ def _note(seen: dict[str, Any], name: str, module: nn.Module, args: tuple) -> No
     seen.pop(name, None)
     if not args[-1].is_floating_point():
         seen[name] = args[-1]
+
+
+def _look_up(edit: Edit, tables: dict[str, nn.Module], factor: float, seen: dict[str, Any],
+             module: nn.Module, args: tuple) -> tuple | None:  # fmt: skip
+    """Tokens and positions once more, with edits, if what the module is given came of them."""
+    if "x" not in seen:
+        return None
+    ids, positions = seen.pop("x"), tables["positions"]
+    x = edit("x", factor * F.embedding(ids, edit("x/table", tables["x"].weight)))  # (B, T, D)
+    if "segment" in tables:
+        row = edit("segment/row", tables["segment"].weight[:1])
+        segment = edit("segment", row.expand(ids.shape[1], -1))
+        x = edit("x + segment", x + segment, x, segment)
+    waves = isinstance(positions, layers.PositionalEncoding)
+    table = positions.table if waves else edit("positions/table", positions.weight)
+    rows = edit("positions", table[seen.pop("positions", slice(ids.shape[1]))])
+    x = edit("x + positions", x + rows, x, rows)
+    return positions.dropout(x) if waves else x, *args[1:]
 
 
 def _edit_given(edit: Edit, name: str, module: nn.Module, args: tuple, kwargs: dict) -> tuple:

@@ -101,7 +101,7 @@ FORMULAS: dict[str, Callable[..., np.ndarray]] = {
     "one-hot": lambda ids, size: np.eye(size)[ids],
     "ids": lambda ids: np.asarray(ids, dtype=float)[:, None],
     "given": lambda ids, x: x,
-    "embed": lambda ids, x, table, factor=1.0: factor * table[ids],
+    "embed": lambda ids, x, table, factor=1.0: factor * table[ids].astype(float),
     "places": lambda ids, table: table[: len(ids)],
     "waves": lambda ids, d: waves(len(ids), d),
     "same": lambda ids, row: np.repeat(row, len(ids), axis=0),
@@ -142,8 +142,11 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
     check_positive(temperature=temperature)
     _check_texts(program, texts)
     changed = by_name(program, changes)
-    weights = {name: _set(w.astype(float), changed.get(name, ()))
-               for name, w in program.weights.items()}  # fmt: skip
+    weights = program.weights | {
+        name: _set(program.weights[name].astype(float), own)
+        for name, own in changed.items()
+        if name in program.weights
+    }
     values: Values = {}
     with np.errstate(invalid="ignore", over="ignore"):  # NaN of a diverged model is to be seen
         for op in program.operations.values():

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
-from torch import Tensor, nn
+from torch import Tensor, float64, nn
 
 from helpers.anatomy import PARTS, describe
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
@@ -69,19 +69,23 @@ class Case:
 
 def compared(program: Program) -> str:
     """The operation that a model's forward returns: logits, or vectors."""
-    return next((name for name, op in program.operations.items() if op.kind == "mean"
-                 or name.endswith("logits")), program.output)  # fmt: skip
+    for op in program.operations.values():
+        if op.kind == "mean" or op.name.endswith("logits"):
+            return op.inputs[0] if op.kind == "mean" else op.name
+    return program.output
 
 
 def _case(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | None = None) -> Case:
     """`sizes`: vocabularies of the texts, or the width of the vectors, twice for a memory."""
     generator = torch.Generator().manual_seed(seed)
+    model = model.double()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.6)
+            noise = 0.4 * torch.randn(parameter.shape, generator=generator, dtype=float64)
+            parameter.copy_(noise + (1 if parameter.ndim == 1 else 0))
     rng = np.random.default_rng(seed)
     if isinstance(model, PARTS):
-        drawn = [rng.normal(size=(2, 4 + n, d)).astype("float32") for n, d in enumerate(sizes)]
+        drawn = [rng.normal(size=(2, 4 + n, d)) for n, d in enumerate(sizes)]
         names = ("x", "memory")
     else:
         drawn = [rng.integers(1, V, (2, 4 + n)) for n, V in enumerate(sizes)]
@@ -93,15 +97,15 @@ CASES: dict[str, Callable[[], Case]] = {
     "gpt": lambda: _case(1, DecoderOnly(11, 7, 6, 3, 8, 2, **PRE), 11),
     "tied, post-norm": lambda: _case(2, DecoderOnly(11, 7, 6, 2, 8, 1, tie_weights=True), 11),
     "one head, no bias": lambda: _case(3, DecoderOnly(600, 7, 4, 1, 8, 1, bias=False), 600),
-    "transformer": lambda: _case(4, Transformer(9, 11, 6, 2, 8, 2, activation="gelu"), 9, 11),
+    "transformer": lambda: _case(4, Transformer(9, 11, 6, 2, 8, 1, activation="gelu"), 9, 11),
     "pre-norm transformer": lambda: _case(5, Transformer(9, 9, 6, 2, 8, 1, d_head=2, **PRE), 9, 9),
     "notebook 12": lambda: _case(6, EncoderDecoder(), 9, 9),
-    "sentences": lambda: _case(7, SentenceEncoder(9, 7, 2, 6, 2, 8, 2, tokenizer=WORDS), 9),
+    "sentences": lambda: _case(7, SentenceEncoder(9, 7, 2, 6, 2, 8, 1, tokenizer=WORDS), 9),
     "attention": lambda: _case(8, MultiHeadAttention(6, 4, 2, d_head=3), 6),
     "causal attention": lambda: _case(9, MultiHeadAttention(5, 4, 1), 5, how={"causal": True}),
     "cross-attention": lambda: _case(10, MultiHeadAttention(6, 4, 2), 6, 6),
     "encoder layer": lambda: _case(11, EncoderLayer(6, 2, 8, eps=1e-3), 6),
     "decoder layer": lambda: _case(12, DecoderLayer(6, 2, 8), 6, 6),
     "encoder": lambda: _case(13, Encoder(6, 2, 8, 2, **PRE), 6, how={"causal": True}),
-    "decoder": lambda: _case(14, Decoder(6, 2, 8, 2, **PRE), 6, 6),
+    "decoder": lambda: _case(14, Decoder(6, 2, 8, 1, **PRE), 6, 6),
 }

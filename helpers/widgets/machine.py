@@ -76,10 +76,9 @@ class Machine(Widget):
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
         words = self._tokens or text.split()
         where["asker"] = words.index(asker) if asker in words else asker
-        description = _deflated(self._packed())
-        learned = b"" if self._remote else _joined(p.weights)
-        super().__init__("", {}, description=description, learned=learned, text=text, written=written,
-                         **where)  # fmt: skip
+        where |= {"text": text, "written": written, "description": _deflated(self._packed())}
+        where["learned"] = b"" if self._remote else _joined(p.weights)
+        super().__init__("", {}, **where)
         self._tell()
         self.words = self._in_words()
 
