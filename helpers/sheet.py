@@ -28,8 +28,8 @@ from helpers.shown import number
 WIDTH, LETTER, CELL, MARGIN = 836, 14, 28, 6  # pixels: the page, the type, a cell's height, around
 MOST = 12  # rows in a drawing, and cells in a row
 WORD = 92  # pixels for a token
+LARGE = 60_000  # bytes of a picture; beyond it gets fewer colours
 PALE = 0.4  # how opaque lines are that are not lit
-SHADES = 128  # colours of a saved picture
 Point = tuple[float, float]
 
 # Lines and words outside of cells: each colour with so much white or black in it that it has 4.3:1
@@ -73,6 +73,12 @@ class Box(NamedTuple):
         """Its centre."""
         return self.top[0], self.left[1]
 
+    def meets(self, other: "Box") -> bool:
+        """Whether the two overlap."""
+        gaps = np.abs(np.subtract(self.middle, other.middle))
+        sizes = np.add(self[2:], other[2:]) / 2
+        return bool((gaps < sizes).all())
+
 
 class Grid(NamedTuple):
     """A matrix as it is drawn: (rows, columns) of numbers, written, in the colour of a thing."""
@@ -94,6 +100,11 @@ class Grid(NamedTuple):
             return Box(x, y + i * pitch, self.width)
         return Box(x + sum(self.cells[:j]), y + i * pitch, self.cells[j])
 
+    def part(self, rows: slice = slice(None), columns: slice = slice(None)) -> "Grid":
+        """Some of its rows and columns, written and tinted as in the whole."""
+        return self._replace(values=self.values[rows, columns], cells=self.cells[columns],
+                             texts=[row[columns] for row in self.texts[rows]])  # fmt: skip
+
 
 def grid(array: np.ndarray, name: str, *, largest: float | None = None,
          decimals: int | None = None, most: int = MOST) -> Grid:  # fmt: skip
@@ -104,7 +115,7 @@ def grid(array: np.ndarray, name: str, *, largest: float | None = None,
     largest = float(np.abs(finite).max(initial=0)) if largest is None else largest
     texts = [cut([written(value, decimals) for value in row], most) for row in array]
     values = np.array([cut(list(row), most, np.nan) for row in array])
-    cell = max(30, round(max(_wide(text) for row in texts for text in row) + 8))
+    cell = max(30, round(max(wide(text) for row in texts for text in row) + 8))
     cells = [20 if text == "…" else cell for text in texts[0]]
     return Grid(np.where(np.isfinite(values), values, np.nan), texts, name, largest, cells)
 
@@ -133,7 +144,7 @@ def cut(entries: list, most: int, gap: Any = "…") -> list:
 
 
 @cache
-def _wide(words: str, bold: bool = False, size: float = LETTER) -> float:
+def wide(words: str, bold: bool = False, size: float = LETTER) -> float:
     """How many pixels wide a text will be."""
     font = FontProperties(size=size, weight="bold" if bold else "normal")
     with warnings.catch_warnings():
@@ -146,9 +157,9 @@ def shortened(word: str, room: float = WORD) -> str:
     seen = "".join(c if c.isprintable() else "⏎" if c == "\n" else "·" for c in word[:60])
     if not seen.strip():
         seen = "␣" * max(len(seen), 1)
-    if len(word) <= 60 and _wide(seen, True) <= room:
+    if len(word) <= 60 and wide(seen, True) <= room:
         return seen
-    while seen and _wide(seen + "…", True) > room:
+    while seen and wide(seen + "…", True) > room:
         seen = seen[:-1]
     return seen + "…"
 
@@ -163,20 +174,30 @@ class Drawing(Picture):
 
 
 def _png(figure: Figure) -> bytes:
-    """PNG bytes at one and a half times the size, with the colours that are there most often."""
+    """PNG bytes at one and a half times the size; of many colours, the most frequent ones."""
     figure.set_dpi(144)
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font")
         canvas.draw()
     pixels = np.array(canvas.buffer_rgba())
-    packed, where, counts = np.unique(
-        pixels.view(np.uint32).ravel(), return_inverse=True, return_counts=True
-    )
-    colours = packed.view(np.uint8).reshape(-1, 4).astype(int)
-    kept = colours[np.argsort(-counts, kind="stable")[:SHADES]]
-    nearest = np.square(colours[:, None] - kept).sum(axis=-1).argmin(axis=1).astype(np.uint8)
-    image = Image.fromarray(nearest[where].reshape(pixels.shape[:2])).convert("P")
+    packed = pixels.view(np.uint32).ravel()
+    starts = np.flatnonzero(np.diff(packed, prepend=~packed[:1]))  # of runs, to sort fewer
+    lengths = np.diff(starts, append=packed.size)
+    colours, where = np.unique(packed[starts], return_inverse=True)
+    colours = colours.view(np.uint8).reshape(-1, 4).astype(np.float32)
+    colours = colours, np.argsort(-np.bincount(where, lengths), kind="stable")
+    full = _indexed(*colours, where, lengths, pixels.shape[:2], 256)
+    return full if len(full) < LARGE else _indexed(*colours, where, lengths, pixels.shape[:2], 64)
+
+
+def _indexed(colours: np.ndarray, common: np.ndarray, where: np.ndarray, lengths: np.ndarray,
+             size: tuple[int, ...], shades: int) -> bytes:  # fmt: skip
+    """PNG bytes from runs of pixels, each in the nearest of the most common colours."""
+    kept = colours[common[:shades]]
+    far = np.square(kept).sum(axis=1) - 2 * colours @ kept.T  # a² − 2ab + b², without b²
+    nearest = far.argmin(axis=1).astype(np.uint8)
+    image = Image.fromarray(np.repeat(nearest[where], lengths).reshape(size)).convert("P")
     image.putpalette(kept.astype(np.uint8).tobytes(), "RGBA")
     data = io.BytesIO()
     image.save(data, format="png", optimize=True)
@@ -195,12 +216,12 @@ class Sheet:
     def text(self, x: float, y: float, words: str, colour: str = INK, *, at: str = "center",
              bold: bool = False, size: float = LETTER, turned: bool = False) -> Box:  # fmt: skip
         """Write words around the height y, from x ("left"), to x ("right") or around it."""
-        wide = _wide(words, bold, size)
-        start = x - wide * {"left": 0, "center": 0.5, "right": 1}[at]
-        area = Box(start, y - size * 0.7, wide, size * 1.4)
+        long = wide(words, bold, size)
+        start = x - long * {"left": 0, "center": 0.5, "right": 1}[at]
+        area = Box(start, y - size * 0.7, long, size * 1.4)
         if turned:
-            area = Box(x - size * 0.7, y - wide / 2, size * 1.4, wide)
-        spot = (x + 0.36 * size, y + wide / 2) if turned else (start, y + 0.36 * size)
+            area = Box(x - size * 0.7, y - long / 2, size * 1.4, long)
+        spot = (x + 0.36 * size, y + long / 2) if turned else (start, y + 0.36 * size)
         self._covers(area)
         self.ax.add_artist(Text(*spot, words, color=colour, fontsize=size * 0.75,
                                 va="baseline", rotation=90 * turned, rotation_mode="anchor",
@@ -234,10 +255,10 @@ class Sheet:
         for i, (word, box) in enumerate(zip(rows, boxes, strict=False)):
             self.text(x - 10, box.left[1], shortened(word), at="right", bold=i == bold)
         words = [shortened(word, 70) for word in cut(list(columns), len(drawn.cells))]
-        room = max(map(_wide, words), default=0)
+        room = max(map(wide, words), default=0)
         turned = room > drawn.cells[0] - 4
         for j, word in enumerate(words):
-            high = y - 7 - (room and _wide(word) if turned else LETTER) / 2
+            high = y - 7 - (room and wide(word) if turned else LETTER) / 2
             self.text(drawn.box(x, y, 0, j).top[0], high, word, turned=turned)
         above = y - 16 - (0 if not words else room + 4 if turned else LETTER + 4)
         if title:
@@ -306,7 +327,7 @@ class Sheet:
         return Drawing(self.figure, alt)
 
     def _shape(self, shape: Any, box: Box | None = None) -> None:
-        self.ax.add_patch(shape)
+        self.ax.add_artist(shape)
         if box:
             self._covers(box)
 
