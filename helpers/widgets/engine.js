@@ -51,7 +51,8 @@ function byRow(x, f) {
   }
   return out;
 }
-const total = (row, f) => {
+export const range = (n, f) => Array.from({ length: n }, (_, k) => f(k));
+export const total = (row, f) => {
   let sum = 0;
   for (let j = 0; j < row.length; j++) sum += f(row[j]);
   return sum;
@@ -107,11 +108,8 @@ const KINDS = {
   softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
   mix: (ids, _, weights, v) => product(weights, v),
   join: (ids, _, ...heads) => {
-    const places = heads.flatMap((head) => Array.from({ length: head.columns }, (_, j) => [head, j]));
-    return filled(heads[0].rows, places.length, (i, at) => {
-      const [{ data, columns }, j] = places[at];
-      return data[i * columns + j];
-    });
+    const { rows, columns: d } = heads[0];
+    return filled(rows, d * heads.length, (i, j) => heads[Math.floor(j / d)].data[i * d + (j % d)]);
   },
   norm: (ids, { eps }, x, gain, shift) =>
     byRow(x, (row, out) => normal(row, out, eps, gain, shift)),
@@ -120,7 +118,7 @@ const KINDS = {
   gelu_tanh: (ids, _, x) => each(x, (value) => 0.5 * value * (1 + bent(value))),
   last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
   mean: (ids, _, { data, rows, columns }) =>
-    filled(1, columns, (_, j) => total(data.filter((_, at) => at % columns === j), (x) => x) / rows),
+    filled(1, columns, (_, j) => total(range(rows, (i) => data[i * columns + j]), (x) => x) / rows),
   unit: (ids, _, x) => byRow(x, (row, out) => {
     const length = Math.sqrt(total(row, (value) => value ** 2));
     for (let j = 0; j < row.length; j++) out[j] = row[j] / length;
@@ -149,7 +147,7 @@ export class Engine {
       this.by[op.name] = op;
     }
     for (const [name, [offset, rows, columns]] of Object.entries(program.weights)) {
-      const data = offset === null ? {} : learned.subarray(offset, offset + rows * columns);
+      const data = offset === null ? {} : Float64Array.from(learned.subarray(offset, offset + rows * columns));
       this.all[name] = { data, rows, columns };
     }
   }
