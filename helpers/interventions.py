@@ -122,42 +122,43 @@ class _Interventions:
     def _change_input(self, at: str, module: nn.Module) -> None:
         """What a model begins with, tokens and positions; `module` is given their sum."""
         before = at.removesuffix("x + positions")
-        names = (name[len(before) :] for name in self.changed if name.startswith(before))
-        if not any(name.split("/")[0] in INPUT for name in names):
-            return
-        origins = {step: self.program.origins.get(before + step) for step in INPUT[:3]}
-        tables = {step: self.model.get_submodule(name) for step, name in origins.items() if name}
-        factor = self.program.operations[f"{before}x"].options.get("factor", 1.0)
-        seen: dict[str, Tensor] = {}
-        for step in ("x", "positions"):
-            self._hook(tables[step].register_forward_pre_hook(partial(_note, seen, step)))
-        outer = [hook for hook in module._forward_pre_hooks.values() if hasattr(hook, "edit")]
-        hook = partial(_look_up, self._edit_after(outer, before), tables, factor, seen)
-        hook.edit = hook.args[0]
-        self._hook(module.register_forward_pre_hook(hook))
+        names = [name[len(before) :] for name in self.changed if name.startswith(before)]
+        if any(name.split("/")[0] in INPUT for name in names):
+            homes = {step: self.program.origins.get(before + step) for step in INPUT[:3]}
+            tables = {step: self.model.get_submodule(name) for step, name in homes.items() if name}
+            factor = self.program.operations[f"{before}x"].options.get("factor", 1.0)
+            seen: dict[str, Tensor] = {}
+            for step in ("x", "positions"):
+                self._hook(tables[step].register_forward_pre_hook(partial(_note, seen, step)))
+            outer = [hook for hook in module._forward_pre_hooks.values()
+                     if getattr(hook, "func", None) is _look_up]  # fmt: skip
+            edit = self._edit_after(outer[-1] if outer else None, before)
+            self._hook(module.register_forward_pre_hook(
+                partial(_look_up, tables, factor, seen, edit=edit)))  # fmt: skip
 
     def _replace(self, module: nn.Module, method: str, formula: Callable, at: str) -> None:
         """A method becomes a formula with an edit at each of its steps."""
-        outer = [vars(module)[method]] if method in vars(module) else []
-        changed = partial(formula, module, self._edit_after(outer, at))
-        changed.edit = changed.args[1]
-        setattr(module, method, changed)
-        self.undo.callback(*((setattr, module, method, *outer) if outer else
-                             (delattr, module, method)))  # fmt: skip
+        outer = vars(module).get(method)
+        setattr(module, method, partial(formula, module, edit=self._edit_after(outer, at)))
+        back = (setattr, module, method, outer) if outer else (delattr, module, method)
+        self.undo.callback(*back)
 
-    def _edit_after(self, outer: list, at: str) -> Edit:
+    def _edit_after(self, outer: Any, at: str) -> Edit:
         """The edit of the steps below a path, after that of an outer `with`."""
-        before = outer[-1].edit if outer else lambda step, value, *inputs: value
-        return lambda step, value, *inputs: self.edit(at + step, before(step, value, *inputs),
-                                                      *inputs)  # fmt: skip
+        before: Edit = getattr(outer, "keywords", {}).get("edit", lambda step, value, *_: value)
+
+        def edit(step: str, value: Tensor, *inputs: Tensor) -> Tensor:
+            return self.edit(at + step, before(step, value, *inputs), *inputs)
+
+        return edit
 
 
 # ---------------------------------------------------------------- formulas with edits
 
 
-def _attend(module: layers.MultiHeadAttention, edit: Edit, x: Tensor, mask: Tensor | None = None,
+def _attend(module: layers.MultiHeadAttention, x: Tensor, mask: layers.Mask = None,
             memory: Tensor | None = None, cache: KeyValueCache | None = None, *,
-            causal: bool = False) -> Tensor:  # fmt: skip
+            causal: bool = False, edit: Edit) -> Tensor:  # fmt: skip
     """MultiHeadAttention.forward, step by step."""
     module._check(x, x if memory is None else memory)
     heads = partial(_each_head, edit, module.num_heads)
@@ -171,9 +172,8 @@ def _attend(module: layers.MultiHeadAttention, edit: Edit, x: Tensor, mask: Tens
         later = ~layers.causal_mask(T, ready.device, Tk - T)
         ready = heads("masked", ready.masked_fill(later, -torch.inf), ready)
     allowed = ready != -torch.inf
-    weights = heads(
-        "weights", layers._masked_softmax(ready, allowed if real is None else allowed & real)
-    )
+    allowed = allowed if real is None else allowed & real
+    weights = heads("weights", layers._masked_softmax(ready, allowed))
     module.weights = weights.detach() if module.watched else None
     context = heads("context", module.dropout(weights) @ V)  # (B, H, T, d_head)
     return module.W_o(edit("joined", context.transpose(1, 2).flatten(2)))
@@ -187,8 +187,8 @@ def _each_head(edit: Edit, num_heads: int, step: str, *values: Tensor) -> Tensor
     return torch.stack(edited, dim=1)
 
 
-def _add_and_norm(layer: layers.ResidualLayer, edit: Edit, x: Tensor, sublayer: Callable,
-                  norm: nn.Module) -> Tensor:  # fmt: skip
+def _add_and_norm(layer: layers.ResidualLayer, x: Tensor, sublayer: Callable, norm: nn.Module, *,
+                  edit: Edit) -> Tensor:  # fmt: skip
     """ResidualLayer.add_and_norm: the sum is edited."""
     number = next(i for i in (1, 2, 3) if getattr(layer, f"norm{i}") is norm)
     found = layer.dropout(sublayer(norm(x) if layer.pre_norm else x))
@@ -206,8 +206,8 @@ def _note(seen: dict[str, Any], name: str, module: nn.Module, args: tuple) -> No
         seen[name] = args[-1]
 
 
-def _look_up(edit: Edit, tables: dict[str, nn.Module], factor: float, seen: dict[str, Any],
-             module: nn.Module, args: tuple) -> tuple | None:  # fmt: skip
+def _look_up(tables: dict[str, nn.Module], factor: float, seen: dict[str, Any], module: nn.Module,
+             args: tuple, *, edit: Edit) -> tuple | None:  # fmt: skip
     """Tokens and positions once more, with edits, if what the module is given came of them."""
     if "x" not in seen:
         return None
