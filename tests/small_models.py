@@ -47,6 +47,7 @@ class Case:
     model: nn.Module
     inputs: Mapping[str, np.ndarray]  # ids (2, T), or vectors (2, T, d)
     how: Mapping[str, Any] = field(default_factory=dict)
+    programs: dict[int, Program] = field(default_factory=dict)
 
     def __call__(self, **more: Any) -> np.ndarray:
         """What the modules compute: (2, T, …)."""
@@ -56,11 +57,12 @@ class Case:
             return self.model(*arrays.values(), **memory, **self.how, **more).numpy()
 
     def program(self, i: int = 0) -> Program:
-        """The program, on the vectors of one item of the batch where it works on vectors."""
-        if not isinstance(self.model, PARTS):
-            return describe(self.model)
-        x, memory = (self.inputs.get(key) for key in ("x", "memory"))
-        return describe(self.model, x[i], None if memory is None else memory[i], **self.how)
+        """The program for an item of the batch, of the model as it is at the first call."""
+        if i not in self.programs:
+            given = self.inputs.items() if isinstance(self.model, PARTS) else ()
+            vectors = {key: array[i] for key, array in given}
+            self.programs[i] = describe(self.model, **vectors, **self.how)
+        return self.programs[i]
 
     def texts(self, i: int = 0) -> dict[str, list[int]]:
         """The ids of one item of the batch."""
