@@ -157,9 +157,7 @@ def _embedded(p: Program, at: str, table: nn.Embedding, positions: nn.Module, ro
 def _decoder_only(p: Program, model: models.DecoderOnly) -> None:
     x = _with_places(p, ops.embedding(p, _array(model.tokens.weight)), model)
     p.origins[x] = model.dropout
-    for i, layer in enumerate(model.layers):
-        x = encoder_layer(p, f"layer {i + 1}", layer, x, causal=True)
-    x = norm(p, "norm", model.norm, x)
+    x = encoder(p, "", model, x, causal=True)
     _prediction(p, "", model.output, x)
 
 

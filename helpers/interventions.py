@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.hooks import RemovableHandle
 
 from helpers import layers
 from helpers.anatomy import PARTS, describe, width
@@ -24,8 +23,8 @@ from helpers.cache import KeyValueCache
 from helpers.operations import OFF, Operation, by_name, has_place, is_off
 
 Edit = Callable[..., Tensor]  # a step's name, its value and its inputs → its value as changed
-TABLES = ("embed", "same", "places", "waves")  # rows that are looked up, then added
-INPUT = ("x", "segment", "positions", "x + segment", "x + positions")
+TABLES = ("x", "segment", "positions")  # whose rows are looked up
+SUMS = ("x + segment", "x + positions")
 
 
 @contextmanager
@@ -49,9 +48,9 @@ class _Interventions:
         self.program = describe(model, vectors, vectors, causal=True)
         self.model, self.undo = model, undo
         self.changed = by_name(self.program, changes)
-        for i, change in enumerate(changes):
-            if self._is_outside(change["at"]):
-                raise ValueError(f"changes[{i}] is at {change['at']!r}, which no module computes")
+        if outside := [at for at in self.changed if self._is_outside(at)]:
+            i = [change["at"] for change in changes].index(outside[0])
+            raise ValueError(f"changes[{i}] is at {outside[0]!r}, which no module computes")
 
     def make(self) -> None:
         """Change the modules that the program names."""
@@ -62,15 +61,15 @@ class _Interventions:
                 self._change_group(at, module)
             elif op.kind == "add":
                 self._change_input(at, module)
-            elif op.kind not in TABLES:
+            elif at.rpartition("/")[2] not in TABLES:
                 self._change_step(op, module)
         for name in self.changed.keys() & {"x", "memory"} if isinstance(self.model, PARTS) else ():
             hook = partial(_edit_given, self.edit, name)
-            self._hook(self.model.register_forward_pre_hook(hook, with_kwargs=True))
+            self._hook(self.model.register_forward_pre_hook, hook, with_kwargs=True)
         if any(self._needs_all_rows(change) for own in self.changed.values() for change in own):
             for module in self.model.modules():
                 if isinstance(module, layers.MultiHeadAttention):
-                    self._hook(module.register_forward_pre_hook(_refuse_cache, with_kwargs=True))
+                    self._hook(module.register_forward_pre_hook, _refuse_cache, with_kwargs=True)
 
     def edit(self, name: str, value: Tensor, *inputs: Tensor) -> Tensor:
         """An operation's or a weight's matrix, (…, rows, columns), with what was changed in it."""
@@ -79,10 +78,10 @@ class _Interventions:
             value = torch.zeros_like(value) + OFF[self.program.operations[name].kind](*inputs)
         for change in own:
             if has_place(change, *value.shape[-2:]):
-                columns = slice(None) if "values" in change else change["column"]
+                columns = slice(None) if "values" in change else int(change["column"])
                 numbers = np.array(change.get("values", change.get("value")), dtype=float)
                 value = value.clone()
-                value[..., change["row"], columns] = torch.from_numpy(numbers).to(value)
+                value[..., int(change["row"]), columns] = torch.from_numpy(numbers).to(value)
         return value
 
     def _is_outside(self, at: str) -> bool:
@@ -95,14 +94,14 @@ class _Interventions:
         op = self.program.operations.get(change["at"])
         return op is not None and ("row" in change or op.kind == "mask")
 
-    def _hook(self, handle: RemovableHandle) -> None:
-        self.undo.callback(handle.remove)
+    def _hook(self, register: Callable, hook: Callable, **how: bool) -> None:
+        self.undo.callback(register(hook, **how).remove)
 
     def _change_step(self, op: Operation, module: nn.Module) -> None:
         """A module whose output is the operation's matrix, and whose parameters its weights."""
         if op.name in self.changed:
-            self._hook(module.register_forward_hook(
-                lambda _, args, output: self.edit(op.name, output, *args)))  # fmt: skip
+            self._hook(module.register_forward_hook,
+                       lambda _, args, output: self.edit(op.name, output, *args))  # fmt: skip
         for name in self.changed.keys() & {*op.weights}:
             key = "bias" if name.endswith(("/b", "/shift")) else "weight"
             before = getattr(module, key)  # (d_out, d_in), or a row
@@ -122,19 +121,19 @@ class _Interventions:
     def _change_input(self, at: str, module: nn.Module) -> None:
         """What a model begins with, tokens and positions; `module` is given their sum."""
         before = at.removesuffix("x + positions")
-        names = [name[len(before) :] for name in self.changed if name.startswith(before)]
-        if any(name.split("/")[0] in INPUT for name in names):
-            homes = {step: self.program.origins.get(before + step) for step in INPUT[:3]}
+        names = (name[len(before) :] for name in self.changed if name.startswith(before))
+        if {*TABLES, *SUMS} & {name.split("/")[0] for name in names}:
+            homes = {step: self.program.origins.get(before + step) for step in TABLES}
             tables = {step: self.model.get_submodule(name) for step, name in homes.items() if name}
             factor = self.program.operations[f"{before}x"].options.get("factor", 1.0)
             seen: dict[str, Tensor] = {}
             for step in ("x", "positions"):
-                self._hook(tables[step].register_forward_pre_hook(partial(_note, seen, step)))
+                self._hook(tables[step].register_forward_pre_hook, partial(_note, seen, step))
             outer = [hook for hook in module._forward_pre_hooks.values()
                      if getattr(hook, "func", None) is _look_up]  # fmt: skip
             edit = self._edit_after(outer[-1] if outer else None, before)
-            self._hook(module.register_forward_pre_hook(
-                partial(_look_up, tables, factor, seen, edit=edit)))  # fmt: skip
+            hook = partial(_look_up, tables, factor, seen, edit=edit)
+            self._hook(module.register_forward_pre_hook, hook)
 
     def _replace(self, module: nn.Module, method: str, formula: Callable, at: str) -> None:
         """A method becomes a formula with an edit at each of its steps."""
