@@ -325,7 +325,7 @@ def balanced(text: str) -> bool:
 
 
 def claims(formula: str, kind: str) -> Iterator[tuple[str, str]]:
-    """What else is claimed of parts: (part, number); numerator and sum of a softmax, Φ, an angle."""
+    """What else is claimed of parts: (part, number), of a softmax two, of Φ and of an angle."""
     first, *rest = next(chains(formula))
     if kind == "softmax" and len(rest) == 2:
         cut = next(m.start() for m in re.finditer(r" ÷ \(", first) if balanced(first[: m.start()]))
