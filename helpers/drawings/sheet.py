@@ -174,8 +174,8 @@ class Drawing(Picture):
         self._figure = figure
 
     def small(self) -> bytes:
-        """PNG bytes for where nobody may ever look: a pixel a pixel, in 48 colours."""
-        return _drawn(self._figure, 96, 48)
+        """PNG bytes for where nobody may ever look: a pixel a pixel, in 40 colours."""
+        return _drawn(self._figure, 96, 40)
 
 
 def _png(figure: Figure) -> bytes:

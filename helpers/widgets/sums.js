@@ -1,7 +1,7 @@
 // Where a number of the machine comes from: its computation written out with the real terms, so that
 // what is printed, evaluated as printed, gives the number that is shown.
 import { visible } from "./shared.js";
-import { LEFT, RUN, erf, nothing, range, total } from "./engine.js";
+import { LEFT, RUN, erf, nothing, predicts, range, total } from "./engine.js";
 
 const MINUS = "−";
 const hair = (x, share, most) => Math.min(share * Math.max(1, Math.abs(x)), most);
@@ -293,8 +293,8 @@ function contextOf(values, op, i, j) {
   };
   const row = () => range(size(0).columns, (k) => cell(0, i, k));
   const { texts, temperature } = values[RUN];
-  const heated = op.kind === "softmax" && op.columns === "vocab" ? temperature : 1;
-  return { op, i, j, cell, row, size, id: texts[op.rows]?.[i], temperature: heated };
+  const id = texts[op.rows]?.[i];
+  return { op, i, j, cell, row, size, id, temperature: predicts(op) ? temperature : 1 };
 }
 
 /** How an operation's number is made: { note, build, from }. */
