@@ -126,7 +126,7 @@ async function render({ model, el }) {
       button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)));
     if (document.activeElement !== number)
       Object.assign(number, { step: step(place), value: Number.isFinite(value) ? Number(value.toFixed(4)) : "" });
-    const before = cellText(was) === cellText(value) ? [] : [h("b", {}, `before: ${cellText(was)}`)];
+    const before = cellText(was) === cellText(value) ? [] : [h("strong", {}, `before: ${cellText(was)}`)];
     say(words, formula, before, parts.length ? ["made of", ...parts] : []);
   }
   /** Into the panel; its field stays, for somebody may be typing there. */
@@ -165,7 +165,7 @@ async function render({ model, el }) {
     const items = [["", "the whole model"], ...steps].map(([path, part]) => [path, engine.by[path]?.title ?? part]);
     return items.flatMap(([path, title], n) => {
       const here = n === items.length - 1;
-      return [n ? "›" : "", here ? h("b", { "aria-current": "true" }, title) : button(title, () => open(path))];
+      return [n ? "›" : "", here ? h("strong", { "aria-current": "true" }, title) : button(title, () => open(path))];
     });
   }
   const newest = ({ data, rows, columns }) => data.slice((rows - 1) * columns, rows * columns);
@@ -181,7 +181,7 @@ async function render({ model, el }) {
     const bar = (p, name) => Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
     const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
     next.replaceChildren(title, ...following().map(([word, now, was]) => h("div", { className: "guess" },
-      h("span", {}, visible(word, 14)), h("b", {}, cellText(now)), bar(now, "bar"), bar(was, "bar was"),
+      h("span", {}, visible(word, 14)), h("strong", {}, cellText(now)), bar(now, "bar"), bar(was, "bar was"),
       h("small", {}, cellText(was) === cellText(now) ? "" : `was ${cellText(was)}`))));
   }
   /** What is kept while the model writes: a key and a value for each word, in each layer. */
