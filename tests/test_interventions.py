@@ -14,6 +14,7 @@ from helpers.interventions import intervened
 from helpers.models import DecoderOnly, Transformer
 from helpers.operations import OFF, run
 from helpers.pretrained import SentenceEncoder, load_minilm
+from helpers.widgets.machine import Machine
 
 OUTSIDE = ("one-hot", "ids", "last", "mean", "unit", "given")  # no module computes them
 HEAD_OFF = {"at": "layer 1/attention/head 2/context", "off": True}
@@ -192,7 +193,19 @@ def test_padding_stays_unread():
               "decoder/layer 1/cross-attention/head 2/scaled"]  # fmt: skip
     changes = [{"at": at, "off": True} for at in places]
     with intervened(case.model, changes), torch.no_grad():
-        torch.testing.assert_close(case.model(padded, tgt), case.model(src, tgt))
+        np.testing.assert_allclose(case.model(padded, tgt), case.model(src, tgt), atol=1e-9)
+
+
+def test_what_is_changed_in_a_picture_is_changed_in_the_model():
+    """The machine's own changes, handed over as they are."""
+    case = CASES["gpt"]()
+    machine = Machine(case.model, "b c d e", list("abcdefghijk"))
+    machine.intervene(head=(1, 2), off=True)
+    machine.intervene("layer 2/attention/head 1/weights", row=2, values=[0.5, 0.0, 0.5, 0.0])
+    with torch.no_grad(), intervened(case.model, machine.changes):
+        logits = case.model(torch.tensor([[1, 2, 3, 4]]))[0]
+    np.testing.assert_allclose(logits, machine.values["logits"], atol=1e-6)
+    assert np.abs(machine.values["logits"] - machine.before["logits"]).max() > 1e-3
 
 
 def test_in_training_dropout_stays():
