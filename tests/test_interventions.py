@@ -11,8 +11,10 @@ from torch import nn
 from helpers.anatomy import describe
 from helpers.decoding import generate
 from helpers.interventions import intervened
-from helpers.models import DecoderOnly
+from helpers.models import DecoderOnly, Transformer
 from helpers.operations import OFF, run
+from helpers.pretrained import SentenceEncoder, load_minilm
+from helpers.widgets.machine import Machine
 
 OUTSIDE = ("one-hot", "ids", "last", "mean", "unit", "given")  # no module computes them
 HEAD_OFF = {"at": "layer 1/attention/head 2/context", "off": True}
@@ -191,7 +193,52 @@ def test_padding_stays_unread():
               "decoder/layer 1/cross-attention/head 2/scaled"]  # fmt: skip
     changes = [{"at": at, "off": True} for at in places]
     with intervened(case.model, changes), torch.no_grad():
-        torch.testing.assert_close(case.model(padded, tgt), case.model(src, tgt))
+        np.testing.assert_allclose(case.model(padded, tgt), case.model(src, tgt), atol=1e-9)
+
+
+def test_what_is_changed_in_a_picture_is_changed_in_the_model():
+    """The machine's own changes, handed over as they are."""
+    case = CASES["gpt"]()
+    machine = Machine(case.model, "b c d e", list("abcdefghijk"))
+    machine.intervene(head=(1, 2), off=True)
+    machine.intervene("layer 2/attention/head 1/weights", row=2, values=[0.5, 0.0, 0.5, 0.0])
+    with torch.no_grad(), intervened(case.model, machine.changes):
+        logits = case.model(torch.tensor([[1, 2, 3, 4]]))[0]
+    np.testing.assert_allclose(logits, machine.values["logits"], atol=1e-6)
+    assert np.abs(machine.values["logits"] - machine.before["logits"]).max() > 1e-3
+
+
+def test_in_training_dropout_stays():
+    """Of what the encoder is given: it is looked up again, and as many numbers are dropped."""
+    model, given = Transformer(9, 9, 32, 2, 8, 1, dropout=0.5), []
+    with intervened(model, [{"at": "encoder/positions", "off": True}]):
+        watch = model.encoder.register_forward_pre_hook(lambda _, args: given.append(args[0]))
+        model(torch.arange(1, 9)[None], torch.arange(1, 9)[None])
+        watch.remove()
+    assert 0.3 < (given[0] == 0).double().mean() < 0.7
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [
+    {"at": "layer 3/attention/head 5/context", "off": True},
+    {"at": "layer 2/norm 1", "off": True},
+    {"at": "layer 4/feed-forward/out", "off": True},
+    {"at": "layer 1/add 2", "off": True},
+    {"at": "layer 6/attention/head 12/weights", "row": 1, "values": [0.0] * 5 + [1.0] + [0.0] * 3},
+], ids=lambda change: change["at"])  # fmt: skip
+def test_minilm_as_it_is(minilm, change):
+    ids = minilm.tokenize(["The cat sat on the mat."])[0]
+    program = describe(minilm)
+    theirs = run(program, {"text": ids[0].tolist()}, [change])[program.operations["mean"].inputs[0]]
+    with torch.no_grad(), intervened(minilm, [change]):
+        np.testing.assert_allclose(minilm(ids)[0], theirs, atol=1e-4)
+    with torch.no_grad():
+        assert np.abs(minilm(ids)[0].numpy() - theirs).max() > 0.01
+
+
+@pytest.fixture(scope="module")
+def minilm() -> SentenceEncoder:
+    return load_minilm()
 
 
 def test_gradients_flow_through_the_changes():

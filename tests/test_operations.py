@@ -1,5 +1,7 @@
 """Programs compute what PyTorch's modules and NumPy's functions compute, and say what is wrong."""
 
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -349,3 +351,9 @@ def test_a_diverged_model_is_computed_with_its_nan_and_infinities():
     case.model.layers[0].norm1.weight.data[:2] = torch.tensor([torch.nan, torch.inf])
     values = run(case.program(), case.texts())
     assert np.isnan(values["logits"]).any() and np.isfinite(values["x"]).all()
+
+
+def test_the_programs_of_arrays_need_no_pytorch():
+    code = "import sys, helpers.operations; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"

@@ -176,22 +176,19 @@ def cases(seed: int, sentences: int) -> Iterator[Case]:
         yield Case(program, texts, seen(program, made, inputs))
 
 
+MODULES = ("linear", "norm", "relu", "gelu", "gelu_tanh")  # whose output is a module's
+
+
 def watched(program: Program, made: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
     """The operations whose matrix is the output of a module, each with that module."""
     parts = dict(made.named_modules())
-    for at, (name, what, *number) in program.origins.items():
+    for at, name in program.origins.items():
         of = parts[name]
-        if what == "attention":
-            whole = "head" if of.num_heads == 1 else "all heads"
-            yield from ((f"{at}/{whole}/{letter}", getattr(of, f"W_{letter}")) for letter in "qkv")
-            yield f"{at}/out", of
-        elif what == "feed-forward":
-            bent = next(name for name in program.operations if re.match(f"{at}/.*elu", name))
-            yield from ((f"{at}/hidden", of.W1), (bent, of.activation), (f"{at}/out", of))
-        elif what == "norm":
+        if isinstance(of, layers.ResidualLayer) and at not in program.operations:
+            last = 2 + isinstance(of, layers.DecoderLayer)  # a layer's own output
+            yield f"{at}/{'add' if of.pre_norm else 'norm'} {last}", of
+        elif at in program.operations and program.operations[at].kind in MODULES:
             yield at, of
-        elif what == "add" and number == [2 + isinstance(of, layers.DecoderLayer)]:
-            yield at if of.pre_norm else at.replace("add", "norm"), of  # a layer's own output
 
 
 def seen(program: Program, made: torch.nn.Module, inputs: Any) -> Values:
@@ -206,9 +203,9 @@ def seen(program: Program, made: torch.nn.Module, inputs: Any) -> Values:
         output = made(*inputs)[0]
     for hook in hooks:
         hook.remove()
-    for at, (name, what, *_) in program.origins.items():
-        if what == "attention":
-            of = dict(made.named_modules())[name]
+    for at, name in program.origins.items():
+        of = dict(made.named_modules())[name]
+        if isinstance(of, layers.MultiHeadAttention):
             one = (f"{at}/head/weights",) if of.num_heads == 1 else (
                 f"{at}/head {h + 1}/weights" for h in range(of.num_heads))  # fmt: skip
             found |= zip(one, of.weights[0].numpy(), strict=True)
@@ -487,7 +484,7 @@ def test_nothing_is_claimed_where_there_is_no_number(page):
     """NaN and infinite weights: "no number", and no sum; what is finite keeps its sum."""
     for strange in (math.nan, math.inf, -math.inf):
         case = by_hand(np.random.default_rng(2), 3)
-        case.program.weights["attention/all heads/q/W_q"][1, 2] = strange
+        case.program.weights["attention/q, k, v/q/W_q"][1, 2] = strange
         page.load(case.program)
         values = page.run(case.texts)
         with np.errstate(invalid="ignore"):
