@@ -79,7 +79,7 @@ site: $(READY) ## write the notebooks as web pages into site/, with live widgets
 bench: $(READY) ## measure our layers beside PyTorch's, the key-value cache, MiniLM, and memory
 	$(BIN)/python tests/bench_layers.py $(WHAT)
 
-bench-widgets: $(READY) ## measure the widgets in a browser, beside ipywidgets.interact and BertViz
+bench-widgets: $(READY) ## measure the machine and the heatmap in a browser, beside PyTorch, interact, BertViz
 	$(BIN)/python tests/bench_widgets.py
 
 format: $(READY) ## fix and format code and notebooks

@@ -29,20 +29,28 @@ def describe(model: nn.Module, x: Any = None, memory: Any = None, *,
     TypeError for a module that is not known, ValueError for vectors that are missing or do not fit.
     """
     p = Program()
-    if isinstance(model, PARTS):
-        _part_alone(p, model, x, memory, causal)
-    elif hasattr(model, "encoder") and hasattr(model, "decoder"):
-        _encoder_decoder(p, model)
-    elif isinstance(model, models.DecoderOnly):
-        _decoder_only(p, model)
-    elif hasattr(model, "segments"):
-        _sentence_encoder(p, model)
-    else:
+    try:
+        _write(p, model, x, memory, causal)
+        names = {module: name for name, module in model.named_modules()}
+    except AttributeError as error:
         known = "helpers.layers, helpers.models and helpers.pretrained"
-        raise TypeError(f"model is a {type(model).__name__}, but must be one of {known}")
-    names = {module: name for name, module in model.named_modules()}
+        kind = type(model).__name__
+        raise TypeError(f"model is a {kind}, but must be one of {known}") from error
     p.origins = {at: names[module] for at, module in p.origins.items()}
     return p
+
+
+def _write(p: Program, model: nn.Module, x: Any, memory: Any, causal: bool) -> None:
+    if isinstance(model, PARTS):
+        _part_alone(p, model, x, memory, causal)
+    elif hasattr(model, "decoder"):
+        _encoder_decoder(p, model)
+    elif hasattr(model, "segments"):
+        _sentence_encoder(p, model)
+    elif isinstance(model, models.DecoderOnly):
+        _decoder_only(p, model)
+    else:
+        raise AttributeError("parts that are known")
 
 
 # ---------------------------------------------------------------- layers
@@ -149,9 +157,7 @@ def _embedded(p: Program, at: str, table: nn.Embedding, positions: nn.Module, ro
 def _decoder_only(p: Program, model: models.DecoderOnly) -> None:
     x = _with_places(p, ops.embedding(p, _array(model.tokens.weight)), model)
     p.origins[x] = model.dropout
-    for i, layer in enumerate(model.layers):
-        x = encoder_layer(p, f"layer {i + 1}", layer, x, causal=True)
-    x = norm(p, "norm", model.norm, x)
+    x = encoder(p, "", model, x, causal=True)
     _prediction(p, "", model.output, x)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.hooks import RemovableHandle
 
 from helpers import layers
 from helpers.anatomy import PARTS, describe, width
@@ -24,8 +23,8 @@ from helpers.cache import KeyValueCache
 from helpers.operations import OFF, Operation, by_name, has_place, is_off
 
 Edit = Callable[..., Tensor]  # a step's name, its value and its inputs → its value as changed
-TABLES = ("embed", "same", "places", "waves")  # rows that are looked up, then added
-INPUT = ("x", "segment", "positions", "x + segment", "x + positions")
+TABLES = ("x", "segment", "positions")  # whose rows are looked up
+SUMS = ("x + segment", "x + positions")
 
 
 @contextmanager
@@ -49,9 +48,9 @@ class _Interventions:
         self.program = describe(model, vectors, vectors, causal=True)
         self.model, self.undo = model, undo
         self.changed = by_name(self.program, changes)
-        for i, change in enumerate(changes):
-            if self._is_outside(change["at"]):
-                raise ValueError(f"changes[{i}] is at {change['at']!r}, which no module computes")
+        if outside := [at for at in self.changed if self._is_outside(at)]:
+            i = [change["at"] for change in changes].index(outside[0])
+            raise ValueError(f"changes[{i}] is at {outside[0]!r}, which no module computes")
 
     def make(self) -> None:
         """Change the modules that the program names."""
@@ -62,15 +61,15 @@ class _Interventions:
                 self._change_group(at, module)
             elif op.kind == "add":
                 self._change_input(at, module)
-            elif op.kind not in TABLES:
+            elif at.rpartition("/")[2] not in TABLES:
                 self._change_step(op, module)
         for name in self.changed.keys() & {"x", "memory"} if isinstance(self.model, PARTS) else ():
             hook = partial(_edit_given, self.edit, name)
-            self._hook(self.model.register_forward_pre_hook(hook, with_kwargs=True))
+            self._hook(self.model.register_forward_pre_hook, hook, with_kwargs=True)
         if any(self._needs_all_rows(change) for own in self.changed.values() for change in own):
             for module in self.model.modules():
                 if isinstance(module, layers.MultiHeadAttention):
-                    self._hook(module.register_forward_pre_hook(_refuse_cache, with_kwargs=True))
+                    self._hook(module.register_forward_pre_hook, _refuse_cache, with_kwargs=True)
 
     def edit(self, name: str, value: Tensor, *inputs: Tensor) -> Tensor:
         """An operation's or a weight's matrix, (…, rows, columns), with what was changed in it."""
@@ -79,10 +78,10 @@ class _Interventions:
             value = torch.zeros_like(value) + OFF[self.program.operations[name].kind](*inputs)
         for change in own:
             if has_place(change, *value.shape[-2:]):
-                columns = slice(None) if "values" in change else change["column"]
+                columns = slice(None) if "values" in change else int(change["column"])
                 numbers = np.array(change.get("values", change.get("value")), dtype=float)
                 value = value.clone()
-                value[..., change["row"], columns] = torch.from_numpy(numbers).to(value)
+                value[..., int(change["row"]), columns] = torch.from_numpy(numbers).to(value)
         return value
 
     def _is_outside(self, at: str) -> bool:
@@ -95,14 +94,14 @@ class _Interventions:
         op = self.program.operations.get(change["at"])
         return op is not None and ("row" in change or op.kind == "mask")
 
-    def _hook(self, handle: RemovableHandle) -> None:
-        self.undo.callback(handle.remove)
+    def _hook(self, register: Callable, hook: Callable, **how: bool) -> None:
+        self.undo.callback(register(hook, **how).remove)
 
     def _change_step(self, op: Operation, module: nn.Module) -> None:
         """A module whose output is the operation's matrix, and whose parameters its weights."""
         if op.name in self.changed:
-            self._hook(module.register_forward_hook(
-                lambda _, args, output: self.edit(op.name, output, *args)))  # fmt: skip
+            self._hook(module.register_forward_hook,
+                       lambda _, args, output: self.edit(op.name, output, *args))  # fmt: skip
         for name in self.changed.keys() & {*op.weights}:
             key = "bias" if name.endswith(("/b", "/shift")) else "weight"
             before = getattr(module, key)  # (d_out, d_in), or a row
@@ -123,41 +122,42 @@ class _Interventions:
         """What a model begins with, tokens and positions; `module` is given their sum."""
         before = at.removesuffix("x + positions")
         names = (name[len(before) :] for name in self.changed if name.startswith(before))
-        if not any(name.split("/")[0] in INPUT for name in names):
-            return
-        origins = {step: self.program.origins.get(before + step) for step in INPUT[:3]}
-        tables = {step: self.model.get_submodule(name) for step, name in origins.items() if name}
-        factor = self.program.operations[f"{before}x"].options.get("factor", 1.0)
-        seen: dict[str, Tensor] = {}
-        for step in ("x", "positions"):
-            self._hook(tables[step].register_forward_pre_hook(partial(_note, seen, step)))
-        outer = [hook for hook in module._forward_pre_hooks.values() if hasattr(hook, "edit")]
-        hook = partial(_look_up, self._edit_after(outer, before), tables, factor, seen)
-        hook.edit = hook.args[0]
-        self._hook(module.register_forward_pre_hook(hook))
+        if {*TABLES, *SUMS} & {name.split("/")[0] for name in names}:
+            homes = {step: self.program.origins.get(before + step) for step in TABLES}
+            tables = {step: self.model.get_submodule(name) for step, name in homes.items() if name}
+            factor = self.program.operations[f"{before}x"].options.get("factor", 1.0)
+            seen: dict[str, Tensor] = {}
+            for step in ("x", "positions"):
+                self._hook(tables[step].register_forward_pre_hook, partial(_note, seen, step))
+            outer = [hook for hook in module._forward_pre_hooks.values()
+                     if getattr(hook, "func", None) is _look_up]  # fmt: skip
+            edit = self._edit_after(outer[-1] if outer else None, before)
+            hook = partial(_look_up, tables, factor, seen, edit=edit)
+            self._hook(module.register_forward_pre_hook, hook)
 
     def _replace(self, module: nn.Module, method: str, formula: Callable, at: str) -> None:
         """A method becomes a formula with an edit at each of its steps."""
-        outer = [vars(module)[method]] if method in vars(module) else []
-        changed = partial(formula, module, self._edit_after(outer, at))
-        changed.edit = changed.args[1]
-        setattr(module, method, changed)
-        self.undo.callback(*((setattr, module, method, *outer) if outer else
-                             (delattr, module, method)))  # fmt: skip
+        outer = vars(module).get(method)
+        setattr(module, method, partial(formula, module, edit=self._edit_after(outer, at)))
+        back = (setattr, module, method, outer) if outer else (delattr, module, method)
+        self.undo.callback(*back)
 
-    def _edit_after(self, outer: list, at: str) -> Edit:
+    def _edit_after(self, outer: Any, at: str) -> Edit:
         """The edit of the steps below a path, after that of an outer `with`."""
-        before = outer[-1].edit if outer else lambda step, value, *inputs: value
-        return lambda step, value, *inputs: self.edit(at + step, before(step, value, *inputs),
-                                                      *inputs)  # fmt: skip
+        before: Edit = getattr(outer, "keywords", {}).get("edit", lambda step, value, *_: value)
+
+        def edit(step: str, value: Tensor, *inputs: Tensor) -> Tensor:
+            return self.edit(at + step, before(step, value, *inputs), *inputs)
+
+        return edit
 
 
 # ---------------------------------------------------------------- formulas with edits
 
 
-def _attend(module: layers.MultiHeadAttention, edit: Edit, x: Tensor, mask: Tensor | None = None,
+def _attend(module: layers.MultiHeadAttention, x: Tensor, mask: layers.Mask = None,
             memory: Tensor | None = None, cache: KeyValueCache | None = None, *,
-            causal: bool = False) -> Tensor:  # fmt: skip
+            causal: bool = False, edit: Edit) -> Tensor:  # fmt: skip
     """MultiHeadAttention.forward, step by step."""
     module._check(x, x if memory is None else memory)
     heads = partial(_each_head, edit, module.num_heads)
@@ -171,9 +171,8 @@ def _attend(module: layers.MultiHeadAttention, edit: Edit, x: Tensor, mask: Tens
         later = ~layers.causal_mask(T, ready.device, Tk - T)
         ready = heads("masked", ready.masked_fill(later, -torch.inf), ready)
     allowed = ready != -torch.inf
-    weights = heads(
-        "weights", layers._masked_softmax(ready, allowed if real is None else allowed & real)
-    )
+    allowed = allowed if real is None else allowed & real
+    weights = heads("weights", layers._masked_softmax(ready, allowed))
     module.weights = weights.detach() if module.watched else None
     context = heads("context", module.dropout(weights) @ V)  # (B, H, T, d_head)
     return module.W_o(edit("joined", context.transpose(1, 2).flatten(2)))
@@ -187,8 +186,8 @@ def _each_head(edit: Edit, num_heads: int, step: str, *values: Tensor) -> Tensor
     return torch.stack(edited, dim=1)
 
 
-def _add_and_norm(layer: layers.ResidualLayer, edit: Edit, x: Tensor, sublayer: Callable,
-                  norm: nn.Module) -> Tensor:  # fmt: skip
+def _add_and_norm(layer: layers.ResidualLayer, x: Tensor, sublayer: Callable, norm: nn.Module, *,
+                  edit: Edit) -> Tensor:  # fmt: skip
     """ResidualLayer.add_and_norm: the sum is edited."""
     number = next(i for i in (1, 2, 3) if getattr(layer, f"norm{i}") is norm)
     found = layer.dropout(sublayer(norm(x) if layer.pre_norm else x))
@@ -206,8 +205,8 @@ def _note(seen: dict[str, Any], name: str, module: nn.Module, args: tuple) -> No
         seen[name] = args[-1]
 
 
-def _look_up(edit: Edit, tables: dict[str, nn.Module], factor: float, seen: dict[str, Any],
-             module: nn.Module, args: tuple) -> tuple | None:  # fmt: skip
+def _look_up(tables: dict[str, nn.Module], factor: float, seen: dict[str, Any], module: nn.Module,
+             args: tuple, *, edit: Edit) -> tuple | None:  # fmt: skip
     """Tokens and positions once more, with edits, if what the module is given came of them."""
     if "x" not in seen:
         return None

@@ -171,8 +171,8 @@ def _compute(op: Operation, values: Values, weights: Values, texts: Mapping[str,
 def _set(matrix: np.ndarray, changes: Sequence[Mapping]) -> np.ndarray:
     for change in changes:
         if has_place(change, *matrix.shape):
-            at = change["row"] if "values" in change else (change["row"], change["column"])
-            matrix[at] = change.get("values", change.get("value"))
+            columns = slice(None) if "values" in change else int(change["column"])
+            matrix[int(change["row"]), columns] = change.get("values", change.get("value"))
     return matrix
 
 
@@ -221,9 +221,9 @@ def has_place(change: Mapping, rows: int, columns: int) -> bool:
 
 def _check_change(name: str, program: Program, change: Mapping) -> None:
     at = change.get("at")
-    if not isinstance(at, str) or at not in program.operations.keys() | program.weights.keys():
+    op = program.operations.get(at) if isinstance(at, str) else None
+    if op is None and not (isinstance(at, str) and at in program.weights):
         raise ValueError(f"{name} is at {said(at)}, but the model has nothing of this name")
-    op = program.operations.get(at)
     if change.get("off") and (op is None or op.kind not in OFF):
         raise ValueError(f"{name} switches off {at!r}, but only these can be: {', '.join(OFF)}")
     if "off" in change and "row" not in change:

@@ -47,6 +47,7 @@ class Case:
     model: nn.Module
     inputs: Mapping[str, np.ndarray]  # ids (2, T), or vectors (2, T, d)
     how: Mapping[str, Any] = field(default_factory=dict)
+    programs: dict[int, Program] = field(default_factory=dict)
 
     def __call__(self, **more: Any) -> np.ndarray:
         """What the modules compute: (2, T, …)."""
@@ -56,11 +57,12 @@ class Case:
             return self.model(*arrays.values(), **memory, **self.how, **more).numpy()
 
     def program(self, i: int = 0) -> Program:
-        """The program, on the vectors of one item of the batch where it works on vectors."""
-        if not isinstance(self.model, PARTS):
-            return describe(self.model)
-        x, memory = (self.inputs.get(key) for key in ("x", "memory"))
-        return describe(self.model, x[i], None if memory is None else memory[i], **self.how)
+        """The program for an item of the batch, of the model as it is at the first call."""
+        if i not in self.programs:
+            given = self.inputs.items() if isinstance(self.model, PARTS) else ()
+            vectors = {key: array[i] for key, array in given}
+            self.programs[i] = describe(self.model, **vectors, **self.how)
+        return self.programs[i]
 
     def texts(self, i: int = 0) -> dict[str, list[int]]:
         """The ids of one item of the batch."""
@@ -75,7 +77,7 @@ def compared(program: Program) -> str:
     return program.output
 
 
-def _case(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | None = None) -> Case:
+def drawn(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | None = None) -> Case:
     """`sizes`: vocabularies of the texts, or the width of the vectors, twice for a memory."""
     generator = torch.Generator().manual_seed(seed)
     model = model.double()
@@ -94,18 +96,18 @@ def _case(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | Non
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "gpt": lambda: _case(1, DecoderOnly(11, 7, 6, 3, 8, 2, **PRE), 11),
-    "tied, post-norm": lambda: _case(2, DecoderOnly(11, 7, 6, 2, 8, 1, tie_weights=True), 11),
-    "one head, no bias": lambda: _case(3, DecoderOnly(600, 7, 4, 1, 8, 1, bias=False), 600),
-    "transformer": lambda: _case(4, Transformer(9, 11, 6, 2, 8, 1, activation="gelu"), 9, 11),
-    "pre-norm transformer": lambda: _case(5, Transformer(9, 9, 6, 2, 8, 1, d_head=2, **PRE), 9, 9),
-    "notebook 12": lambda: _case(6, EncoderDecoder(), 9, 9),
-    "sentences": lambda: _case(7, SentenceEncoder(9, 7, 2, 6, 2, 8, 1, tokenizer=WORDS), 9),
-    "attention": lambda: _case(8, MultiHeadAttention(6, 4, 2, d_head=3), 6),
-    "causal attention": lambda: _case(9, MultiHeadAttention(5, 4, 1), 5, how={"causal": True}),
-    "cross-attention": lambda: _case(10, MultiHeadAttention(6, 4, 2), 6, 6),
-    "encoder layer": lambda: _case(11, EncoderLayer(6, 2, 8, eps=1e-3), 6),
-    "decoder layer": lambda: _case(12, DecoderLayer(6, 2, 8), 6, 6),
-    "encoder": lambda: _case(13, Encoder(6, 2, 8, 2, **PRE), 6, how={"causal": True}),
-    "decoder": lambda: _case(14, Decoder(6, 2, 8, 1, **PRE), 6, 6),
+    "gpt": lambda: drawn(1, DecoderOnly(11, 7, 6, 3, 8, 2, **PRE), 11),
+    "tied, post-norm": lambda: drawn(2, DecoderOnly(11, 7, 6, 2, 8, 1, tie_weights=True), 11),
+    "one head, no bias": lambda: drawn(3, DecoderOnly(600, 7, 4, 1, 8, 1, bias=False), 600),
+    "transformer": lambda: drawn(4, Transformer(9, 11, 6, 2, 8, 1, activation="gelu"), 9, 11),
+    "pre-norm transformer": lambda: drawn(5, Transformer(9, 9, 6, 2, 8, 1, d_head=2, **PRE), 9, 9),
+    "notebook 12": lambda: drawn(6, EncoderDecoder(), 9, 9),
+    "sentences": lambda: drawn(7, SentenceEncoder(9, 7, 2, 6, 2, 8, 1, tokenizer=WORDS), 9),
+    "attention": lambda: drawn(8, MultiHeadAttention(6, 4, 2, d_head=3), 6),
+    "causal attention": lambda: drawn(9, MultiHeadAttention(5, 4, 1), 5, how={"causal": True}),
+    "cross-attention": lambda: drawn(10, MultiHeadAttention(6, 4, 2), 6, 6),
+    "encoder layer": lambda: drawn(11, EncoderLayer(6, 2, 8, eps=1e-3), 6),
+    "decoder layer": lambda: drawn(12, DecoderLayer(6, 2, 8), 6, 6),
+    "encoder": lambda: drawn(13, Encoder(6, 2, 8, 2, **PRE), 6, how={"causal": True}),
+    "decoder": lambda: drawn(14, Decoder(6, 2, 8, 1, **PRE), 6, 6),
 }

@@ -34,7 +34,7 @@ def module(name: str, joined: set[str] | None = None) -> str:
         return ""
     joined.add(name)
     text = IMPORT.sub(lambda line: module(line[1], joined), (FILES / name).read_text("utf-8"))
-    return re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n|^ +", "", text, flags=re.MULTILINE)
 
 
 def program(name: str) -> str:

@@ -78,9 +78,8 @@ async function render({ model, el }) {
         view.tokens[side] = program.tokens[side] ?? wordsOf(get(side));
         view.texts[side] = view.tokens[side].map((word) => ids[side]?.get(word) ?? 0);
       }
-      view.before = engine.run(view.texts, [], 1);
-      const same = !changes.length && temperature === 1;
-      view.values = same ? view.before : engine.run(view.texts, changes, temperature);
+      view.before = engine.run(view.texts);
+      view.values = engine.run(view.texts, changes, temperature);
     }
     view.off = new Set(changes.filter((change) => change.off).map((change) => change.at));
     view.largest = {};
@@ -92,7 +91,7 @@ async function render({ model, el }) {
     if (kept.problem || !kept.values) return;
     const [values, before] = [await matrices(kept.values), await matrices(kept.before)];
     const parts = Object.entries(kept.weights).map(([name, part]) => [name, sparse(part)]);
-    const run = { [RUN]: { changes: get("changes"), temperature: get("temperature") } };
+    const run = { [RUN]: { texts: kept.ids, changes: get("changes"), temperature: get("temperature") } };
     view.values = { ...run, ...Object.fromEntries(parts), ...values };
     Object.assign(view, { before: { ...view.values, ...before }, tokens: kept.tokens, texts: kept.ids });
     Object.assign(view, { kept, waits: false });
@@ -125,7 +124,7 @@ async function render({ model, el }) {
     const place = { name, row: i, column: j };
     const away = remote && view.kept.cell.join() !== get("cell").join();
     const { words, formula, sources } = away ? { words: AWAY, formula: cellText(at(place)), sources: [] }
-      : explain(engine, view.values, name, i, j, view.texts, view.tokens);
+      : explain(engine, view.values, name, i, j, view.tokens);
     view.lit = [place, ...sources];
     for (const source of sources) view.sources.add(numberKey(source.name, source.row, source.column));
     const [value, was] = [at(place), view.before[name].data[i * matrix.columns + j]];

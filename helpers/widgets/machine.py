@@ -9,11 +9,14 @@ import numpy as np
 import traitlets
 
 from helpers import operations
-from helpers.figures import Picture, heatmap, number
+from helpers.drawings import flow, head, matrix
+from helpers.drawings.sheet import MOST as MOST_ROWS
+from helpers.drawings.sheet import Drawing
+from helpers.figures import Picture, number
 from helpers.given import MOST, SMALLEST, as_labels, as_list, as_number, as_text, as_whole, said
 from helpers.operations import OFF, Program, Values
 from helpers.widgets.base import Widget, pack, program, style, visible
-from helpers.widgets.seen import exactly, made_of, needed, shown
+from helpers.widgets.seen import exactly, made_of, needed, rows_of, shown
 from helpers.widgets.traits import Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
@@ -279,10 +282,36 @@ class Machine(Widget):
     # ---------------------------------------------------------------- where nothing runs
 
     def picture(self) -> Picture:
-        """The drawing of the part that is open."""
-        name = self.at if self.at in self._program.operations else self._program.output
-        array = self.values[name]
-        return heatmap(array, range(len(array)), range(array.shape[1]), alt=self.words)
+        """The drawing of the part that is open, small, since only where nothing runs it is seen."""
+        drawing = self._drawing()
+        self.words = f"{self._in_words()} {drawing.alt}"
+        drawing.png, drawing.alt = drawing.small(), self.words
+        return drawing
+
+    def _drawing(self) -> Drawing:
+        """A head as one word's way through it, a step as its matrix, all else as its parts."""
+        p, at, now = self._program, self.at, self.values
+        if f"{at}/scores" not in p.operations:
+            return self._matrix(at) if at in p.operations else flow(rows_of(p, at))
+        q, k, v = (p.operations[f"{at}/{letter}"] for letter in "qkv")
+        if self.changes or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
+            return self._matrix(f"{at}/weights")
+        source = p.operations[k.inputs[0]].inputs[0] if k.kind == "split" else k.inputs[0]
+        weights = now[f"{at}/weights"][self._asker()]
+        return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
+                    self._asker(), weights=weights,
+                    causal=f"{at}/masked" in p.operations)  # fmt: skip
+
+    def _asker(self) -> int:
+        return min(self.asker, len(next(iter(self.tokens.values()))) - 1)
+
+    def _matrix(self, name: str) -> Drawing:
+        op, array, tokens = self._program.operations[name], self.values[name], self.tokens
+        rows, columns = (tokens.get(of, range(1, n + 1)) for of, n in
+                         zip((op.rows, op.columns), array.shape, strict=True))  # fmt: skip
+        if len(rows) > MOST_ROWS:
+            array, rows = array[:MOST_ROWS], rows[:MOST_ROWS]
+        return matrix(array, op.colour, rows=rows, columns=columns, title=op.title)
 
     def _in_words(self) -> str:
         p = self._program

@@ -14,21 +14,35 @@ def shown(p: Program, at: str) -> list[str]:
     """The matrices of an open part: a step and its inputs, a head's steps, or a map's tiles."""
     if at in p.operations:
         return _with_inputs(p, p.operations[at])
-    inside = [o for name, o in p.operations.items() if not at or name.startswith(f"{at}/")]
     if f"{at}/scores" in p.operations:
+        inside = [o for name, o in p.operations.items() if name.startswith(f"{at}/")]
         return list(dict.fromkeys(name for o in inside for name in _with_inputs(p, o)))
+    heads = {tile: [o.name for o in some if o.kind == "softmax"]
+             for tile, some in _tiles(p, at).items()}  # fmt: skip
+    return [name for tile, some in _tiles(p, at).items() for name in heads[tile] or [some[-1].name]]
+
+
+def rows_of(p: Program, at: str) -> dict[str, list[str]]:
+    """The tiles of a map by their titles, in a row for each group, as the page shows them."""
+    rows: dict[str, list[str]] = {}
+    for tile in _tiles(p, at):
+        group, _, own = tile[len(at) + 1 if at else 0 :].rpartition("/")
+        title = p.operations[tile].title if tile in p.operations else own
+        rows.setdefault(group.replace("/", " ") or "steps", []).append(title)
+    return rows
+
+
+def _tiles(p: Program, at: str) -> dict[str, list[Operation]]:
+    """Paths two steps below a part, on the side of their tower, and the operations in each."""
     tiles: dict[str, list[Operation]] = {}
-    for o in inside:
-        tiles.setdefault(_tile(at, o.name), []).append(o)
-    heads = {tile: [o.name for o in some if o.kind == "softmax"] for tile, some in tiles.items()}
-    return [name for tile, some in tiles.items() for name in heads[tile] or [some[-1].name]]
-
-
-def _tile(at: str, name: str) -> str:
-    """The tile of a map in which an operation lies: two steps down, on the side of a tower."""
-    path = name[len(at) + 1 if at else 0 :].split("/")
-    tower = not at and path[0] in ("encoder", "decoder")
-    return "/".join(path[: 3 if tower else 2])
+    for name, o in p.operations.items():
+        if at and not name.startswith(f"{at}/"):
+            continue
+        start = len(at) + 1 if at else 0
+        path = name[start:].split("/")
+        tower = not at and path[0] in ("encoder", "decoder")
+        tiles.setdefault(name[:start] + "/".join(path[: 3 if tower else 2]), []).append(o)
+    return tiles
 
 
 def made_of(p: Program, cell: Cell) -> list[str]:

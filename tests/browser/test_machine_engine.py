@@ -5,7 +5,9 @@ is written out is read and evaluated here, by another reader than the page's own
 """
 
 import base64
+import math
 import re
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ import torch
 
 from helpers import attention, blocks, layers, models, operations
 from helpers.anatomy import describe
-from helpers.operations import Program, Values, of_arrays
+from helpers.operations import OFF, Program, Values, of_arrays
 from helpers.pretrained.encoder import SentenceEncoder
 from helpers.widgets.base import module
 from helpers.widgets.machine import _packed
@@ -39,8 +41,9 @@ RUN = """(args) => {
 EXPLAIN = """(places) => places.map(([name, i, j]) => {
   const at = ({ name, row, column }) => values[name].data[row * values[name].columns + column];
   const { words, formula, shown, sources } = explain(engine, values, name, i, j);
-  return { name, i, j, words, formula, shown, x: at({ name, row: i, column: j }),
-    kind: engine.by[name]?.kind, from: sources.map(at), of: sources.map((place) => place.name) };
+  const from = formula.includes("together") ? [] : sources.map(at);
+  const x = at({ name, row: i, column: j });
+  return { name, i, j, words, formula, shown, x, from, kind: engine.by[name]?.kind };
 })"""
 TIMES = """([texts, changes, unkept]) => Array.from({ length: 30 }, () => {
   if (unkept) engine.plain = null;
@@ -275,3 +278,299 @@ def test_a_model_of_arrays_is_computed_as_in_numpy(page, seed):
     found = page.run(case.texts)
     same(found, case.expected)
     same(found, operations.run(case.program, case.texts))
+
+
+# ---------------------------------------------------------------- every sum
+
+F = np.float64
+KNOWN = {"F": F, "E": F(math.e), "pi": F(math.pi), "inf": F(math.inf), "sqrt": np.sqrt, "max": max,
+         "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+         "Phi": lambda x: (1 + math.erf(x / math.sqrt(2))) / 2}  # fmt: skip
+AS_PYTHON = [
+    (r"\d+ more, together |, all others 0 × …", ""),  # words between the numbers
+    (r"e\^", "E^"), (r"√(\d+)", r"√(\1)"),
+    (r"(\d+(?:\.\d+)?(?:e−?\d+)?)", r"F('\1')"),
+    ("−", "-"), ("×", "*"), ("÷", "/"), (r"\^", "**"), ("√", "sqrt"), ("π", "pi"), ("Φ", "Phi"),
+    ("∞", "inf"),
+]  # fmt: skip
+
+
+def evaluated(text: str) -> float:
+    """What a printed term is, by the rules of mathematics, which are Python's."""
+    for sign, python in AS_PYTHON:
+        text = re.sub(sign, python, text)
+    assert set(re.findall(r"[A-Za-z]\w*", text)) <= {*KNOWN, *re.findall(r"e-?\d+", text)}, text
+    with np.errstate(all="ignore"):
+        return float(eval(text, {"__builtins__": {}}, KNOWN))
+
+
+def agrees(x: float, printed: str) -> bool:
+    """Whether x, rounded to the digits of a printed number (at least two decimals), is it."""
+    number = evaluated(printed)
+    if not math.isfinite(number) or not math.isfinite(x):
+        return x == number
+    decimals = len(re.search(r"(?:\.(\d+))?(?:e|$)", printed)[1] or "")
+    power = re.search(r"e(−?\d+)", printed)
+    unit = 10.0 ** (int(power[1].replace("−", "-")) - decimals if power else -max(2, decimals))
+    return abs(x - number) <= unit / 2 + min(2e-7 * max(1, abs(x)), 0.002 * unit)
+
+
+def chains(formula: str) -> Iterator[list[str]]:
+    """Each "a = b = c" of a formula as its parts, the mean and the spread of a norm first."""
+    for line in formula.split("; "):
+        yield re.sub(r"^\w+: ", "", line).split(" = ")
+
+
+def balanced(text: str) -> bool:
+    return text.count("(") == text.count(")")
+
+
+def claims(formula: str, kind: str) -> Iterator[tuple[str, str]]:
+    """What else is claimed: (part, number), of a softmax's two sums, a GELU's Φ, a wave's angle."""
+    first, *rest = next(chains(formula))
+    if kind == "softmax" and len(rest) == 2:
+        cut = next(m.start() for m in re.finditer(r" ÷ \(", first) if balanced(first[: m.start()]))
+        yield from zip((first[:cut], first[cut + 3 :]), rest[0].split(" ÷ "), strict=True)
+    if kind == "gelu" and rest:
+        yield first[first.index("Φ") :], rest[0].split(" × ")[1]
+    if kind == "waves" and rest:
+        yield tuple(re.search(r"\w+\((.*)\)", text)[1] for text in (first, rest[0]))
+
+
+TERMS = ("add", "linear", "scores", "mix")
+
+
+def wrong(told: dict) -> str:
+    """What is wrong with the computation of a number, as it is told; "" if nothing."""
+    formula, kind = told["formula"], told["kind"]
+    *parts, end = list(chains(formula))[-1]
+    if not agrees(told["x"], told["shown"]) or end != told["shown"]:
+        return f"{told['x']} is shown as {end}, {told['shown']}"
+    bad = [f"{part} = {last}" for *before, last in chains(formula) for part in before
+           if not agrees(evaluated(part), last)]  # fmt: skip
+    bad += [f"{part} = {x}" for part, x in claims(formula, kind) if not agrees(evaluated(part), x)]
+    if parts and kind in TERMS and "together" not in formula:
+        printed = [x.strip("()") for x in re.split(r" [+×] ", parts[0])]
+        bad += [f"{x} for {printed}" for x, text in zip(told["from"], printed, strict=True)
+                if not agrees(x, text)]  # fmt: skip
+    return "; ".join(bad)
+
+
+def every_place(values: Values, names: Any) -> list:
+    return [[name, i, j] for name in names for i, j in np.ndindex(values[name].shape)]
+
+
+def check_sums(page: Page, places: list) -> list[dict]:
+    """Read what is written of each number; return it."""
+    told = page.explain(places)
+    faults = [(one["name"], one["i"], one["j"], fault) for one in told if (fault := wrong(one))]
+    assert not faults, f"{len(faults)} of {len(told)}: {faults[:5]}"
+    return told
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_every_sum_of_a_small_model_gives_the_number_shown(page, seed):
+    one = by_hand(np.random.default_rng(9), 3) if seed == 8 else next(cases(seed, 1))
+    page.load(one.program)
+    values = page.run(one.texts)
+    small = [name for name in values if values[name].size < 500]
+    told = check_sums(page, every_place(values, small))
+    check_sums(page, drawn(np.random.default_rng(seed), values, 200))
+    kinds = {op.kind for op in one.program.operations.values()} & {*TERMS, "norm", "softmax"}
+    without = {x["kind"] for x in told if " = " in x["formula"]}
+    assert kinds <= without
+
+
+@pytest.mark.parametrize("scale", [1e-4, 30.0, 1e6])
+def test_sums_hold_for_weights_of_any_size(page, scale):
+    case = by_hand(np.random.default_rng(4), 4)
+    for array in case.program.weights.values():
+        array *= scale
+    page.load(case.program)
+    check_sums(page, drawn(np.random.default_rng(0), page.run(case.texts), 1500))
+
+
+def larger() -> list[Case]:
+    """A translator and a language model as notebooks train them, with sentences to read."""
+    torch.manual_seed(0)
+    some = {"d_model": 64, "d_ff": 256}
+    translates = models.Transformer(60, 60, **some, num_heads=4, num_layers=2)
+    writes = models.DecoderOnly(60, 64, **some, num_heads=8, num_layers=4, pre_norm=True,
+                                activation="gelu")  # fmt: skip
+    read = [*range(1, 60), 3, 1, 4, 1, 5]
+    texts = [{"text": read[:12], "written": read[20:32]}, {"text": read}]
+    return [
+        Case(describe(made), text, {})
+        for made, text in zip((translates, writes), texts, strict=True)
+    ]
+
+
+def drawn(rng: np.random.Generator, values: Values, count: int) -> list:
+    """Random numbers of all stages and weights alike."""
+    names = rng.choice([*values], size=count).tolist()
+    return [[name, *(int(rng.integers(side)) for side in values[name].shape)] for name in names]
+
+
+def touched(program: Program, values: Values) -> list[dict]:
+    """Something switched off of each kind, and a number set by hand of each sort."""
+    ops = program.operations.values()
+    off = {op.kind: op.name for op in ops if op.kind in OFF}  # the last of its kind
+    score = next(op.name for op in ops if op.kind == "scores")
+    weights = [op.name for op in ops if op.kind == "softmax" and op.columns != "vocab"][-1]
+    row = np.linspace(1, 2, values[weights].shape[1])
+    start = next(op.name for op in ops if op.kind in ("embed", "given"))
+    matrix = next(op.weights[0] for op in ops if op.kind == "linear")
+    return [{"at": name, "off": True} for name in off.values()] + [
+        {"at": score, "row": len(values[score]) - 1, "column": 0, "value": 2.5},
+        {"at": start, "row": 0, "column": 1, "value": -1.25},
+        {"at": matrix, "row": 1, "column": 0, "value": 0.75},
+        {"at": weights, "row": 0, "values": (row / row.sum()).tolist()},
+    ]
+
+
+@pytest.mark.parametrize("case", larger(), ids=["translator", "language model"])
+@pytest.mark.parametrize("changed", [False, True], ids=["as it is", "changed"])
+def test_sums_of_larger_models_give_the_numbers_shown(page, case, changed):
+    page.load(case.program)
+    rng = np.random.default_rng(5)
+    values = page.run(case.texts)
+    if changed:
+        changes = touched(case.program, values)
+        values = page.run(case.texts, changes, 0.7)
+        same(values, operations.run(case.program, case.texts, changes, 0.7))
+    check_sums(page, drawn(rng, values, 1200))
+
+
+# ---------------------------------------------------------------- what is changed
+
+
+def switched(case: Case) -> Iterator[tuple[list[dict], float]]:
+    """Every change of one thing, and all of them with a temperature."""
+    values = operations.run(case.program, case.texts)
+    some = touched(case.program, values)
+    yield from (([{"at": op.name, "off": True}], 1.0)
+                for op in case.program.operations.values() if op.kind in OFF)  # fmt: skip
+    yield from (([change], 1.0) for change in some if "off" not in change)
+    twice = [change | {"value": 9.0} for change in some if "value" in change]
+    yield from [(twice + some, 1.0), ([], 0.5), (some, 2.0)]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a vector of zeros has no length of 1
+@pytest.mark.parametrize("seed", range(8))
+def test_a_change_does_what_it_does_in_numpy(page, seed):
+    """Each operation switched off; inputs, weights and scores set; several; the temperature."""
+    case = by_hand(np.random.default_rng(seed), 4) if seed > 3 else next(cases(seed, 1))
+    page.load(case.program)
+    before = page.run(case.texts)
+    for changes, temperature in switched(case):
+        wanted = operations.run(case.program, case.texts, changes, temperature)
+        same(page.run(case.texts, changes, temperature), wanted)
+    same(page.run(case.texts), before)  # nothing was left behind
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_tell_what_was_changed(page, seed):
+    """After every change all sums hold; what was set or switched off says so."""
+    case = by_hand(np.random.default_rng(seed), 3)
+    page.load(case.program)
+    for changes, temperature in switched(case):
+        values = page.run(case.texts, changes, temperature)
+        places = drawn(np.random.default_rng(seed), values, 60)
+        check_sums(page, places)
+        for change in changes[-1:]:
+            cell = [change["at"], change.get("row", 0), change.get("column", 0)]
+            (told,) = check_sums(page, [cell])
+            assert ("switched off" if change.get("off") else "set by hand") in told["words"]
+
+
+def test_nothing_is_claimed_where_there_is_no_number(page):
+    """NaN and infinite weights: "no number", and no sum; what is finite keeps its sum."""
+    for strange in (math.nan, math.inf, -math.inf):
+        case = by_hand(np.random.default_rng(2), 3)
+        case.program.weights["attention/all heads/q/W_q"][1, 2] = strange
+        page.load(case.program)
+        values = page.run(case.texts)
+        with np.errstate(invalid="ignore"):
+            same(values, operations.run(case.program, case.texts))
+        names = [name for name in values if "layer" not in name]
+        told = page.explain(every_place(values, names))
+        lost = [one for one in told if math.isnan(one["x"])]
+        assert len(lost) > 20 and all(one["formula"] == one["shown"] for one in lost)
+        assert all("no number" in one["words"] for one in lost)
+        assert not [one for one in told if not math.isnan(one["x"]) and wrong(one)]
+
+
+def test_what_is_hidden_or_has_no_key_is_told(page):
+    case = by_hand(np.random.default_rng(3), 3)
+    page.load(case.program)
+    (head, *_) = [op.name for op in case.program.operations.values() if op.kind == "mask"]
+    page.run(case.texts, [{"at": head, "row": 1, "values": [-1e999] * 3}])
+    told = check_sums(page, [[head, 0, 2], [head.replace("masked", "weights"), 1, 0]])
+    assert "comes later" in told[0]["words"] and told[0]["formula"] == "−∞"
+    assert told[1]["formula"] == "0.0"
+
+
+# ---------------------------------------------------------------- weights that stay with the kernel
+
+KERNEL = """([places, texts]) => {
+  const { program, all } = engine;
+  const away = ([name, [, ...shape]]) => [name, [null, ...shape]];
+  const weights = Object.fromEntries(Object.entries(program.weights).map(away));
+  const far = new Engine({ ...program, weights }, new Float32Array());
+  const told = (from, here) => places.map((place) => {
+    const { sources, ...said } = explain(from, here, ...place);
+    return { ...said, sources: JSON.stringify(sources) };
+  });
+  const sent = { [RUN]: values[RUN] };
+  const asked = places.flatMap((place) => [{ name: place[0] }, ...needs(far, ...place, texts)]);
+  for (const { name } of asked)
+    if (!all[name]) sent[name] ??= { ...values[name], data: Float32Array.from(values[name].data) };
+  const before = told(far, sent);
+  for (const { name, row, column } of asked) {
+    if (!all[name]) continue;
+    const { data, rows, columns } = all[name];
+    const whole = Array.from({ length: rows }, (_, i) => data[i * columns + column]);
+    const part = row === undefined ? whole : data.slice(row * columns, (row + 1) * columns);
+    far.learn({ name, row, column }, part);
+  }
+  const x = ([name, i, j]) => sent[name].data[i * sent[name].columns + j];
+  return [before, told(far, sent), told(engine, { ...values, ...sent }), places.map(x)];
+}"""
+
+
+@pytest.mark.parametrize("case", larger(), ids=["translator", "language model"])
+def test_sums_need_no_more_of_a_kernel_than_they_say(page, case):
+    """Nothing but what `needs` says, in float32: the sums are as with all; without it, none."""
+    page.load(case.program)
+    values = page.run(case.texts)
+    stages = {name: x for name, x in values.items() if name in case.program.operations}
+    places = drawn(np.random.default_rng(1), stages, 300)
+    before, after, wanted, numbers = page.page.evaluate(KERNEL, [places, case.texts])
+    assert after == wanted
+    for (name, *_), bare, told, x in zip(places, before, after, numbers, strict=True):
+        kind = case.program.operations[name].kind
+        assert bare["formula"] == told["formula"] or kind in ("linear", "embed", "norm", "split")
+        assert "=" not in bare["formula"] or bare == told
+        assert "≈" in told["formula"] or not wrong(told | {"x": x, "kind": "", "from": []})
+
+
+# ---------------------------------------------------------------- speed
+
+
+def paced(page: Page, case: Case, what: str, bar: float) -> None:
+    """Print the median of 30 runs, after the sentence changed and after one number did."""
+    page.load(case.program)
+    table = next(op.weights[0] for op in case.program.operations.values() if op.kind == "embed")
+    place = {"at": table, "row": case.texts["text"][0], "column": 0, "value": 0.5}
+    whole, part = (statistics.median(page.page.evaluate(TIMES, [case.texts, [place], unkept]))
+                   for unkept in (True, False))  # fmt: skip
+    print(f"\n{what}: {part:.1f} ms after a change, {whole:.1f} ms after another sentence")
+    assert part < 10 * bar  # a machine ten times slower than the one it was measured on
+
+
+def test_speed(page):
+    """Bars: apple and its like 8 ms, the translator 33 ms, 4 layers × 8 heads × 64 tokens 50 ms."""
+    apple = by_hand(np.random.default_rng(0), 6)
+    for case, what, bar in zip([apple, *larger()], ["arrays", "translator", "4 × 8 heads"],
+                               [8, 33, 50], strict=True):  # fmt: skip
+        paced(page, case, what, bar)

@@ -28,7 +28,7 @@ from helpers.shown import number
 WIDTH, LETTER, CELL, MARGIN = 836, 14, 28, 6  # pixels: the page, the type, a cell's height, around
 MOST = 12  # rows in a drawing, and cells in a row
 WORD = 92  # pixels for a token
-LARGE = 60_000  # bytes of a picture; beyond it gets fewer colours
+LARGE = 60_000  # bytes of a picture; beyond, it is drawn less fine
 PALE = 0.4  # how opaque lines are that are not lit
 Point = tuple[float, float]
 
@@ -171,11 +171,22 @@ class Drawing(Picture):
         self.alt = alt
         self.width = round(figure.get_figwidth() * 96)
         self.png = _png(figure)
+        self._figure = figure
+
+    def small(self) -> bytes:
+        """PNG bytes for where nobody may ever look: a pixel a pixel, in 40 colours."""
+        return _drawn(self._figure, 96, 40)
 
 
 def _png(figure: Figure) -> bytes:
-    """PNG bytes at one and a half times the size; of many colours, the most frequent ones."""
-    figure.set_dpi(144)
+    """PNG bytes at one and a half times the size; if that becomes large, at its size."""
+    png = _drawn(figure, 144, 256)
+    return png if len(png) <= LARGE else _drawn(figure, 96, 64)
+
+
+def _drawn(figure: Figure, dpi: int, shades: int) -> bytes:
+    """PNG bytes of the most common colours of a figure; what has another gets the nearest."""
+    figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font")
@@ -185,23 +196,20 @@ def _png(figure: Figure) -> bytes:
     starts = np.flatnonzero(np.diff(packed, prepend=~packed[:1]))  # of runs, to sort fewer
     lengths = np.diff(starts, append=packed.size)
     colours, where = np.unique(packed[starts], return_inverse=True)
-    colours = colours.view(np.uint8).reshape(-1, 4).astype(np.float32)
-    colours = colours, np.argsort(-np.bincount(where, lengths), kind="stable")
-    full = _indexed(*colours, where, lengths, pixels.shape[:2], 256)
-    return full if len(full) < LARGE else _indexed(*colours, where, lengths, pixels.shape[:2], 64)
-
-
-def _indexed(colours: np.ndarray, common: np.ndarray, where: np.ndarray, lengths: np.ndarray,
-             size: tuple[int, ...], shades: int) -> bytes:  # fmt: skip
-    """PNG bytes from runs of pixels, each in the nearest of the most common colours."""
-    kept = colours[common[:shades]]
-    far = np.square(kept).sum(axis=1) - 2 * colours @ kept.T  # a² − 2ab + b², without b²
-    nearest = far.argmin(axis=1).astype(np.uint8)
-    image = Image.fromarray(np.repeat(nearest[where], lengths).reshape(size)).convert("P")
-    image.putpalette(kept.astype(np.uint8).tobytes(), "RGBA")
+    common = np.argsort(-np.bincount(where, lengths), kind="stable")[:shades]
+    palette, nearest = _nearest(colours.view(np.uint8).reshape(-1, 4), common)
+    image = Image.fromarray(np.repeat(nearest[where], lengths).reshape(pixels.shape[:2]))
+    image.putpalette(palette.tobytes(), "RGBA")
     data = io.BytesIO()
     image.save(data, format="png", optimize=True)
     return data.getvalue()
+
+
+def _nearest(colours: np.ndarray, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Some of many colours (n, 4) as a palette, and for each colour its place there."""
+    every, kept = colours.astype(np.float32), colours[common].astype(np.float32)
+    far = np.square(kept).sum(axis=1) - 2 * every @ kept.T  # a² − 2ab + b², without b²
+    return colours[common], far.argmin(axis=1).astype(np.uint8)
 
 
 class Sheet:
