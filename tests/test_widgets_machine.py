@@ -117,7 +117,8 @@ def test_a_tokenizer_cuts_the_text_and_the_kernel_computes(one):
     name = "layer 1/attention/head 2/q"
     assert name in shown.kept["values"] and not shown.kept["weights"]
     shown.cell = [name, 2, 1]
-    part = shown.kept["weights"]["layer 1/attention/q, k, v/q/W_q"]
+    part = shown.kept["weights"][0]
+    assert part["name"] == "layer 1/attention/q, k, v/q/W_q"
     numbers = np.frombuffer(part["bytes"], "<f4")
     W = one.layers[0].attention.W_q.weight.detach().numpy().T
     assert part["column"] == 5

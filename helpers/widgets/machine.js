@@ -35,12 +35,6 @@ function rebalanced(own, j, value) {
   return own.map((w, k) => (k === j ? share : others > 1e-12 ? (w * (1 - share)) / others : even));
 }
 
-/** A weight of which the kernel sent one row or column. */
-function sparse({ shape: [rows, columns], row: i, column, bytes }) {
-  const data = {};
-  floats(bytes).forEach((x, k) => (data[column === undefined ? i * columns + k : k * columns + column] = x));
-  return { data, rows, columns };
-}
 async function matrices(packed) {
   const all = Object.entries(packed).map(async ([name, one]) => {
     const { data, shape: [rows, columns] } = await unpack(one);
@@ -90,9 +84,9 @@ async function render({ model, el }) {
     note.textContent = kept.problem ?? "";
     if (kept.problem || !kept.values) return;
     const [values, before] = [await matrices(kept.values), await matrices(kept.before)];
-    const parts = Object.entries(kept.weights).map(([name, part]) => [name, sparse(part)]);
+    for (const part of kept.weights) engine.learn(part, floats(part.bytes));
     const run = { [RUN]: { texts: kept.ids, changes: get("changes"), temperature: get("temperature") } };
-    view.values = { ...run, ...Object.fromEntries(parts), ...values };
+    view.values = { ...run, ...engine.all, ...values };
     Object.assign(view, { before: { ...view.values, ...before }, tokens: kept.tokens, texts: kept.ids });
     Object.assign(view, { kept, waits: false });
     changed();

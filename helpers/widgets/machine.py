@@ -272,7 +272,7 @@ class Machine(Widget):
                  o.note, o.colour, o.rows, o.columns] for o in p.operations.values()]  # fmt: skip
         places, offset = {}, 0
         for name, w in p.weights.items():
-            places[name] = [offset, *w.shape]
+            places[name] = [None if self._remote else offset, *w.shape]
             offset += w.size
         return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.names,
                 "sides": self._sides, "room": self._room, "end": self._end, "fixed": self._fixed,

@@ -57,10 +57,10 @@ def _with_inputs(p: Program, op: Operation) -> list[str]:
     return [op.name, *op.inputs, *beyond]
 
 
-def needed(p: Program, cell: Cell, values: Values, ids: Mapping[str, list[int]]) -> dict[str, Any]:
+def needed(p: Program, cell: Cell, values: Values, ids: Mapping[str, list[int]]) -> list[dict]:
     """Of each weight the row or column that a number is made with, ready to travel."""
     if not cell or cell[0] not in p.operations or cell[1] >= len(values[cell[0]]):
-        return {}
+        return []
     op, (_, i, j) = p.operations[cell[0]], cell
     if op.kind == "split":
         op, j = p.operations[op.inputs[0]], op.options["start"] + j
@@ -68,12 +68,12 @@ def needed(p: Program, cell: Cell, values: Values, ids: Mapping[str, list[int]])
     parts = {name: ("row", row) for name in op.weights}
     if op.kind == "linear":
         parts[op.weights[0]] = ("column", j)
-    return {name: _part(p.weights[name], *part) for name, part in parts.items()}
+    return [_part(name, p.weights[name], *part) for name, part in parts.items()]
 
 
-def _part(w: np.ndarray, side: str, k: int) -> dict[str, Any]:
+def _part(name: str, w: np.ndarray, side: str, k: int) -> dict[str, Any]:
     numbers = (w[k] if side == "row" else w[:, k]).astype("<f4")
-    return {"shape": list(w.shape), side: k, "bytes": numbers.tobytes()}
+    return {"name": name, side: k, "bytes": numbers.tobytes()}
 
 
 def exactly(array: np.ndarray) -> dict[str, Any]:
