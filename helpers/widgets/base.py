@@ -34,7 +34,7 @@ def module(name: str, joined: set[str] | None = None) -> str:
         return ""
     joined.add(name)
     text = IMPORT.sub(lambda line: module(line[1], joined), (FILES / name).read_text("utf-8"))
-    return re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n|^ +", "", text, flags=re.MULTILINE)
+    return re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n", "", text, flags=re.MULTILINE)
 
 
 def program(name: str) -> str:
@@ -42,7 +42,8 @@ def program(name: str) -> str:
 
     Saved it takes half the room; DecompressionStream is in all browsers since 2023.
     """
-    packed = base64.b64encode(zlib.compress(module(name).encode(), 9)).decode()
+    text = re.sub("^ +", "", module(name), flags=re.MULTILINE)
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     return module("load.js").replace("PROGRAM", packed)
 
 
