@@ -110,8 +110,7 @@ function ordered(terms) {
   const size = (term) => (Number.isNaN(term.size) ? Infinity : Math.abs(term.size));
   return terms.length > 6 ? terms.sort((a, b) => size(b) - size(a)) : terms;
 }
-const times = (a, b) => (
-  { size: a.x * b.x, text: (n) => `${n(a.x)} × ${n(b.x)}`, from: [a, b] });
+const times = (a, b) => ({ size: a.x * b.x, text: (n) => `${n(a.x)} × ${n(b.x)}`, from: [a, b] });
 const alone = (a) => ({ size: a.x, text: (n) => n(a.x), from: [a] });
 const froms = (terms) => terms.flatMap(({ from }) => from);
 const root = (by) => (near(by * by, (by * by).toFixed(0)) ? `√${(by * by).toFixed(0)}` : null);
@@ -169,16 +168,15 @@ const MADE = {
   softmax({ row, j, temperature }) {
     const cells = row();
     const largest = Math.max(...cells.map(({ x }) => x));
-    const less = (n, x) => `${n(x)} − ${n(largest)}`;
-    const power = (n, x) =>
-      temperature === 1 ? `e^(${less(n, x)})` : `e^((${less(n, x)}) ÷ ${temperature})`;
+    const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
+    const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
     const share = (x) => Math.exp((x - largest) / temperature);
     const terms = ordered(cells.filter(({ x }) => x !== -Infinity).map((from) => (
       { size: share(from.x), text: (n) => power(n, from.x), from: [from] })));
-    const own = cells[j];
+    const [own, whole] = [cells[j], total(terms, ({ size }) => size)];
     const build = (n, middle) => {
       const [top, bottom] = [power(n, own.x), added(terms, n)];
-      const [upper, lower] = [middle(share(own.x)), middle(total(terms, ({ size }) => size))];
+      const [upper, lower] = [middle(share(own.x)), middle(whole)];
       return [`${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`, `${top} = ${upper}`, `${bottom} = ${lower}`];
     };
     return { build: terms.length ? build : null, from: [own, ...froms(terms)] };

@@ -475,9 +475,13 @@ def test_sums_tell_what_was_changed(page, seed):
         places = drawn(np.random.default_rng(seed), values, 60)
         check_sums(page, places)
         for change in changes[-1:]:
-            cell = [change["at"], change.get("row", 0), change.get("column", 0)]
-            (told,) = check_sums(page, [cell])
-            assert ("switched off" if change.get("off") else "set by hand") in told["words"]
+            told = check_sums(page, every_place(values, [change["at"]]))
+            said = "switched off" if change.get("off") else "set by hand"
+            found = {(one["i"], one["j"]) for one in told if said in one["words"]}
+            rows, columns = np.indices(values[change["at"]].shape)
+            here = rows == change.get("row", rows)
+            here &= columns == change.get("column", columns)
+            assert found == set(zip(*np.nonzero(here), strict=True))
 
 
 def test_nothing_is_claimed_where_there_is_no_number(page):
