@@ -50,7 +50,7 @@ async function matrices(packed) {
 }
 
 async function render({ model, el }) {
-  const program = await inflated(model.get("program")).json();
+  const program = await inflated(model.get("description")).json();
   const { vocab, sides, room, fixed, remote } = program;
   const engine = new Engine(program, floats(model.get("learned")));
   Object.assign(engine, { vocab, names: program.names });
@@ -75,12 +75,11 @@ async function render({ model, el }) {
     const [changes, temperature] = [get("changes"), get("temperature")];
     if (!remote) {
       for (const side of sides) {
-        view.tokens[side] = wordsOf(get(side));
+        view.tokens[side] = program.tokens[side] ?? wordsOf(get(side));
         view.texts[side] = view.tokens[side].map((word) => ids[side]?.get(word) ?? 0);
       }
-      view.before = engine.run(view.texts, [], 1);
-      const same = !changes.length && temperature === 1;
-      view.values = same ? view.before : engine.run(view.texts, changes, temperature);
+      view.before = engine.run(view.texts);
+      view.values = engine.run(view.texts, changes, temperature);
     }
     view.off = new Set(changes.filter((change) => change.off).map((change) => change.at));
     view.largest = {};
@@ -92,7 +91,7 @@ async function render({ model, el }) {
     if (kept.problem || !kept.values) return;
     const [values, before] = [await matrices(kept.values), await matrices(kept.before)];
     const parts = Object.entries(kept.weights).map(([name, part]) => [name, sparse(part)]);
-    const run = { [RUN]: { changes: get("changes"), temperature: get("temperature") } };
+    const run = { [RUN]: { texts: kept.ids, changes: get("changes"), temperature: get("temperature") } };
     view.values = { ...run, ...Object.fromEntries(parts), ...values };
     Object.assign(view, { before: { ...view.values, ...before }, tokens: kept.tokens, texts: kept.ids });
     Object.assign(view, { kept, waits: false });
@@ -106,7 +105,7 @@ async function render({ model, el }) {
     Object.assign(view, { at: path, asker: get("asker"), width: board.room });
     if (stale && view.values) tellAll();
     stale = false;
-    if (remote && view.kept?.at !== path) return hand.replaceChildren(h("span", { className: "quiet" }, AWAY));
+    if (remote && view.kept?.at !== path) return say(AWAY, "", [], []);
     tell();
     board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view));
     board.draw();
@@ -118,28 +117,34 @@ async function render({ model, el }) {
     const [name, i, j] = get("cell");
     const matrix = view.values[name];
     [view.sources, view.lit] = [new Set(), []];
-    if (!matrix || i >= matrix.rows || j >= matrix.columns) return hand.replaceChildren(...invitation());
+    const none = !matrix || i >= matrix.rows || j >= matrix.columns;
+    const over = board.item && !board.item.number;
+    setter.hidden = none || over;
+    if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
     const place = { name, row: i, column: j };
     const away = remote && view.kept.cell.join() !== get("cell").join();
     const { words, formula, sources } = away ? { words: AWAY, formula: cellText(at(place)), sources: [] }
-      : explain(engine, view.values, name, i, j, view.texts, view.tokens);
+      : explain(engine, view.values, name, i, j, view.tokens);
     view.lit = [place, ...sources];
     for (const source of sources) view.sources.add(numberKey(source.name, source.row, source.column));
     const [value, was] = [at(place), view.before[name].data[i * matrix.columns + j]];
     const parts = sources.slice(0, 6).map((source) =>
       button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)));
-    const input = h("input", { type: "number", step: step(place), "aria-label": "set this number",
-      value: Number.isFinite(value) ? Number(value.toFixed(4)) : "",
-      onchange: () => change(place, Number(input.value), true) });
+    if (document.activeElement !== number)
+      Object.assign(number, { step: step(place), value: Number.isFinite(value) ? Number(value.toFixed(4)) : "" });
     const before = cellText(was) === cellText(value) ? [] : [h("b", {}, `before: ${cellText(was)}`)];
-    const trail = parts.length ? ["made of", ...parts] : [];
-    hand.replaceChildren(h("div", {}, h("strong", {}, words)), h("div", { className: "sum" }, formula),
-      row(...before, h("label", {}, "set to", input), ...trail));
+    say(words, formula, before, parts.length ? ["made of", ...parts] : []);
   }
-  const invitation = () => [h("span", { className: "quiet" },
-    isHead(engine, get("at")) || engine.by[get("at")]
-      ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a title to open it."
-      : "Click a part to open it, down to its numbers. Escape leads back.")];
+  /** Into the panel; its field stays, for somebody may be typing there. */
+  function say(words, formula, before, parts) {
+    [title.textContent, sum.textContent] = [words, formula];
+    title.className = formula ? "" : "quiet";
+    was.replaceChildren(...before);
+    trailOf.replaceChildren(...parts);
+  }
+  const invitation = () => isHead(engine, get("at")) || engine.by[get("at")]
+    ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a title to open it."
+    : "Click a part to open it, down to its numbers. Escape leads back.";
   function tellAll() {
     crumbs.replaceChildren(...trail());
     const path = engine.by[get("at")] ? parent(get("at")) : get("at");
@@ -284,7 +289,14 @@ async function render({ model, el }) {
   const note = h("div", { className: "problem", role: "status" });
   const crumbs = h("nav", { className: "row crumbs", "aria-label": "where you are" });
   const [bar, marks] = [row(), h("div", { className: "row marks", hidden: true })];
-  const hand = h("div", { className: "hand", "aria-live": "polite" });
+  const [title, sum, was, trailOf] = [h("strong"), h("div", { className: "sum" }), h("span"), row()];
+  const number = h("input", { type: "number", "aria-label": "set this number", oninput: () => {
+    const [name, i, column] = get("cell");
+    change({ name, row: i, column }, number.valueAsNumber, true);
+  } });
+  const setter = h("label", { hidden: true }, "set to", number);
+  const hand = h("div", { className: "hand" }, h("div", { "aria-live": "polite" }, title, sum),
+    row(was, setter, trailOf));
   const next = h("div", { className: "row guesses", role: "group", "aria-label": "next word" });
   const cache = h("div", { className: "cache" });
   const kept = h("details", { ontoggle: () => kept.open && view.values && tellCache() },

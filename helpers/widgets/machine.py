@@ -1,7 +1,6 @@
 """The machine: any model of the course, whole, every number of it, alive."""
 
 import json
-import re
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,10 +9,14 @@ import numpy as np
 import traitlets
 
 from helpers import operations
-from helpers.figures import Picture, heatmap, number
+from helpers.drawings import flow, head, matrix
+from helpers.drawings.sheet import MOST as MOST_ROWS
+from helpers.drawings.sheet import Drawing
+from helpers.figures import Picture, number
 from helpers.given import MOST, SMALLEST, as_labels, as_list, as_number, as_text, as_whole, said
-from helpers.operations import OFF, Operation, Program, Values
-from helpers.widgets.base import Widget, module, pack, visible
+from helpers.operations import OFF, Program, Values
+from helpers.widgets.base import Widget, pack, program, style, visible
+from helpers.widgets.seen import exactly, made_of, needed, rows_of, shown
 from helpers.widgets.traits import Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
@@ -28,16 +31,19 @@ class Machine(Widget):
     `helpers.layers`, `helpers.models` or `helpers.pretrained`, or one with the same parts. It reads
     `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
-    vectors `x`, and a decoder's on a `memory`. `at` is the part that is open, a path such as
-    "layer 1/attention/head 2", `asker` the word whose query is followed, `cell` the number that is
-    asked, `changes` what was changed, `output` the likeliest next words with their probability.
+    vectors `x`, one for each token of a list `text`, maybe `causal`, and a decoder's on a
+    `memory`. `at` is the
+    part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose query is
+    followed, `cell` the number that is asked, `changes` what was changed, `output` the likeliest
+    next words with their probability.
 
     Raises ValueError for words that the vocabulary lacks, other sizes, or weights that are NaN or
     infinite, TypeError for a model that is not known.
     """
 
-    _esm = module("machine.js")
-    program = traitlets.Bytes().tag(sync=True)
+    _esm = program("machine.js")
+    _css = style("Machine")
+    description = traitlets.Bytes().tag(sync=True)
     learned = traitlets.Bytes().tag(sync=True)
     kept = traitlets.Dict().tag(sync=True)
     text = Text().tag(sync=True)
@@ -49,10 +55,11 @@ class Machine(Widget):
     temperature = Number(1.0, min=SMALLEST).tag(sync=True)
     output = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, model: Any, text: str, vocab: Any = None, *, written: str = "",
-                 tokenizer: Any = None, x: Any = None, memory: Any = None, asker: int | str = 0,
-                 end: str = "<end>", start: str = "<start>", **shown: Any):  # fmt: skip
-        self._program = p = _program_of(model, x, memory)
+    def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
+                 written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
+                 causal: bool = False, asker: int | str = 0, end: str = "<end>",
+                 start: str = "<start>", **where: Any):  # fmt: skip
+        self._program = p = _program_of(model, x, memory, causal)
         self._tokenizer = tokenizer or (None if vocab else getattr(model, "tokenizer", None))
         self._runs: dict[str, Values] = {}
         _check_weights(p)
@@ -62,15 +69,19 @@ class Machine(Widget):
         self._remote = self._tokenizer is not None or size > IN_BROWSER
         self._fixed = p.operations[next(iter(p.operations))].kind == "given"
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
+        self._numbers = {of: {w: i for i, w in enumerate(v)} for of, v in p.vocab.items()}
         self._room, self._end = _room(p, model), as_text("end", end)
         if "written" in self._sides and not written:
             written = start if start in p.vocab.get("written", ()) else ""
-        words = as_text("text", text).split()
-        shown["asker"] = words.index(asker) if asker in words else asker
-        program = _deflated(self._packed())
-        learned = b"" if self._remote else _joined(p.weights)
-        super().__init__("", {}, program=program, learned=learned, text=text, written=written,
-                         **shown)  # fmt: skip
+        self._tokens = (
+            as_labels("text", text) if self._fixed and not isinstance(text, str) else None
+        )
+        text = as_text("text", " ".join(self._tokens) if self._tokens else text)
+        words = self._tokens or text.split()
+        where["asker"] = words.index(asker) if asker in words else asker
+        where |= {"text": text, "written": written, "description": _deflated(self._packed())}
+        where["learned"] = b"" if self._remote else _joined(p.weights)
+        super().__init__("", {}, **where)
         self._tell()
         self.words = self._in_words()
 
@@ -89,9 +100,7 @@ class Machine(Widget):
     @property
     def tokens(self) -> dict[str, list[str]]:
         """The words, or pieces of words, of each text."""
-        if self._tokenizer is not None:
-            return {of: self._tokenizer.encode(getattr(self, of)).tokens for of in self._sides}
-        return {of: getattr(self, of).split() for of in self._sides}
+        return {of: self._read(of, getattr(self, of))[0] for of in self._sides}
 
     def _run(self, changes: Sequence[Mapping], temperature: float) -> Values:
         """The values, of which the last few are remembered."""
@@ -102,27 +111,27 @@ class Machine(Widget):
         return self._runs[key]
 
     def _ids(self) -> dict[str, list[int]]:
-        """The texts as ids. Raises ValueError for none, too many, or a word that is not known."""
+        return {of: self._read(of, getattr(self, of))[1] for of in self._sides}
+
+    def _read(self, of: str, text: str) -> tuple[list[str], list[int]]:
+        """A text's tokens and ids. Raises ValueError for none, too many, or an unknown word."""
         if self._tokenizer is not None:
-            ids = {of: self._tokenizer.encode(getattr(self, of)).ids for of in self._sides}
-        elif self._fixed:
-            ids = {of: [0] * len(words) for of, words in self.tokens.items()}
+            cut = self._tokenizer.encode(text)
+            tokens, ids = cut.tokens, cut.ids
         else:
-            ids = {of: [self._id(of, word) for word in self.tokens[of]] for of in self._sides}
-        for of, some in ids.items():
-            rows = self._program.weights["x/x"].shape[0] if self._fixed else self._room
-            if not 0 < len(some) <= rows or (self._fixed and len(some) < rows):
-                need = f"{rows}, one for each row of x" if self._fixed else f"1 to {rows}"
-                raise ValueError(f"{of} has {len(some)} words, but needs {need}")
-        return ids
+            tokens = self._tokens or text.split()
+            ids = [self._id(of, word) for word in tokens]
+        rows = len(self._program.weights["x/x"]) if self._fixed else 0
+        if not 0 < len(ids) <= (rows or self._room) or len(ids) < rows:
+            need = f"{rows}, one for each row of x" if rows else f"1 to {self._room}"
+            raise ValueError(f"{of} has {len(ids)} words, but needs {need}")
+        return tokens, ids
 
     def _id(self, of: str, word: str) -> int:
-        try:
-            return self._program.vocab[of].index(word)
-        except ValueError:
-            raise ValueError(
-                f"{of} has {visible(word)!r}, which is not in the vocabulary"
-            ) from None
+        known = self._numbers.get(of)
+        if known is not None and word not in known:
+            raise ValueError(f"{of} has {visible(word)!r}, which is not in the vocabulary")
+        return known[word] if known else 0
 
     def _next(self) -> list[list[Any]]:
         """The likeliest next words: [word, probability, what it was before]."""
@@ -161,9 +170,10 @@ class Machine(Widget):
         """The full path of what is meant. Raises ValueError unless there is exactly one."""
         p = self._program
         if head is not None:
-            layer, h = (as_whole(f"head[{i}]", n, 1, 10_000) for i, n in enumerate(head))
-            path = rf"(?:{re.escape(at)}.*)(layer {layer}/.*)head {h}/context"
-            found = [name for name in p.operations if re.fullmatch(path, name)]
+            layer, h = (as_whole(f"head[{i}]", n, 1, MOST) for i, n in enumerate(head))
+            layered = f"layer {layer}/" if any("layer " in name for name in p.operations) else ""
+            found = [name for name in p.operations if name.startswith(at) and layered in name
+                     and name.endswith(f"/head {h}/context")]  # fmt: skip
         else:
             names = [at, f"{at}/context", f"{at}/out"]  # of a head, of a feed-forward
             found = [name for name in names if name in p.operations or name in p.weights][:1]
@@ -194,7 +204,21 @@ class Machine(Widget):
 
     @traitlets.validate("changes")
     def _possible(self, proposal: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return [self._checked(change) for change in as_list("changes", proposal["value"])]
+        changes = as_list("changes", proposal["value"])
+        for change in changes:
+            if not isinstance(change, Mapping):
+                raise TypeError(f"changes has {said(change)}, but must hold dictionaries")
+        try:
+            return [self._checked(change) for change in changes]
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"changes has one in which {error}") from None
+
+    @traitlets.validate("text", "written")
+    def _readable(self, proposal: Mapping[str, Any]) -> str:
+        of, text = proposal["trait"].name, proposal["value"]
+        if of in self._sides and not self._remote:
+            self._read(of, text)
+        return text
 
     @traitlets.validate("at")
     def _existing(self, proposal: Mapping[str, Any]) -> str:
@@ -217,13 +241,9 @@ class Machine(Widget):
     @traitlets.observe("text", "written", "changes", "temperature", "at", "asker", "cell")
     def _tell(self, _: Any = None) -> None:
         """Compute again; where the kernel does it, hand over what is seen."""
-        if not self._sides or not self._program.weights:
-            return
         try:
             following = self._next()
-        except ValueError as error:
-            if not self._remote:
-                raise
+        except ValueError as error:  # a word that was typed, and only the kernel could know
             self.kept = self.kept | {"problem": str(error)}
             return
         self.output = {word: now for word, now, _ in following}
@@ -233,39 +253,16 @@ class Machine(Widget):
     def _seen(self) -> dict[str, Any]:
         """Matrices of the part that is open, and all that the chosen number is made of."""
         p, now, before = self._program, self.values, self.before
-        open_, asked = _shown(p, self.at), []
-        if self.cell and self.cell[0] in p.operations:
-            asked = _made_of(p, p.operations[self.cell[0]])
         whole = self.at in p.operations or f"{self.at}/scores" in p.operations
-        packed = _raw if whole else pack  # a map's pictures need no exact numbers
-        names = dict.fromkeys([*open_, *asked, p.output])
+        packed = exactly if whole else pack  # a map's pictures need no exact numbers
+        names = dict.fromkeys([*shown(p, self.at), *made_of(p, self.cell), p.output])
+        moved = [name for name in names if not np.array_equal(now[name], before[name])]
         return {
             "at": self.at, "cell": self.cell, "tokens": self.tokens, "ids": self._ids(),
             "values": {name: packed(now[name]) for name in names},
-            "before": {name: packed(before[name]) for name in names
-                       if not np.array_equal(now[name], before[name])},
-            "weights": self._parts(),
+            "before": {name: packed(before[name]) for name in moved},
+            "weights": needed(p, self.cell, now, self._ids()),
         }  # fmt: skip
-
-    def _parts(self) -> dict[str, Any]:
-        """The row or column of each weight that the chosen number needs."""
-        if not self.cell or self.cell[0] not in self._program.operations:
-            return {}
-        op, (_, i, j) = self._program.operations[self.cell[0]], self.cell
-        if op.kind == "split":
-            op, j = self._program.operations[op.inputs[0]], op.options["start"] + j
-        row = {"embed": self._ids().get(op.rows, [0])[i], "places": i}.get(op.kind, 0)
-        parts = {}
-        for n, name in enumerate(op.weights):
-            w = self._program.weights[name]
-            side, k = ("column", j) if op.kind == "linear" and n == 0 else ("row", row)
-            numbers = w[:, k] if side == "column" else w[k]
-            parts[name] = {
-                "shape": list(w.shape),
-                side: k,
-                "bytes": numbers.astype("<f4").tobytes(),
-            }
-        return parts
 
     def _packed(self) -> dict[str, Any]:
         """The program as JSON: operations that refer to others by number."""
@@ -279,15 +276,42 @@ class Machine(Widget):
             offset += w.size
         return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.names,
                 "sides": self._sides, "room": self._room, "end": self._end, "fixed": self._fixed,
+                "tokens": {"text": self._tokens} if self._tokens else {},
                 "remote": self._remote}  # fmt: skip
 
     # ---------------------------------------------------------------- where nothing runs
 
     def picture(self) -> Picture:
-        """The drawing of the part that is open."""
-        name = self.at if self.at in self._program.operations else self._program.output
-        array = self.values[name]
-        return heatmap(array, range(len(array)), range(array.shape[1]), alt=self.words)
+        """The drawing of the part that is open, small, since only where nothing runs it is seen."""
+        drawing = self._drawing()
+        self.words = f"{self._in_words()} {drawing.alt}"
+        drawing.png, drawing.alt = drawing.small(), self.words
+        return drawing
+
+    def _drawing(self) -> Drawing:
+        """A head as one word's way through it, a step as its matrix, all else as its parts."""
+        p, at, now = self._program, self.at, self.values
+        if f"{at}/scores" not in p.operations:
+            return self._matrix(at) if at in p.operations else flow(rows_of(p, at))
+        q, k, v = (p.operations[f"{at}/{letter}"] for letter in "qkv")
+        if self.changes or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
+            return self._matrix(f"{at}/weights")
+        source = p.operations[k.inputs[0]].inputs[0] if k.kind == "split" else k.inputs[0]
+        weights = now[f"{at}/weights"][self._asker()]
+        return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
+                    self._asker(), weights=weights,
+                    causal=f"{at}/masked" in p.operations)  # fmt: skip
+
+    def _asker(self) -> int:
+        return min(self.asker, len(next(iter(self.tokens.values()))) - 1)
+
+    def _matrix(self, name: str) -> Drawing:
+        op, array, tokens = self._program.operations[name], self.values[name], self.tokens
+        rows, columns = (tokens.get(of, range(1, n + 1)) for of, n in
+                         zip((op.rows, op.columns), array.shape, strict=True))  # fmt: skip
+        if len(rows) > MOST_ROWS:
+            array, rows = array[:MOST_ROWS], rows[:MOST_ROWS]
+        return matrix(array, op.colour, rows=rows, columns=columns, title=op.title)
 
     def _in_words(self) -> str:
         p = self._program
@@ -299,12 +323,12 @@ class Machine(Widget):
         return "; ".join(parts) + "."
 
 
-def _program_of(model: Any, x: Any, memory: Any) -> Program:
+def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
     if isinstance(model, Mapping):
         return operations.of_arrays(model)
     from helpers import anatomy  # only models of PyTorch need PyTorch
 
-    return anatomy.describe(model, x, memory)
+    return anatomy.describe(model, x, memory, causal=causal)
 
 
 def _check_weights(p: Program) -> None:
@@ -340,36 +364,6 @@ def _room(p: Program, model: Any) -> int:
     tables = [len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "places"]
     waves = getattr(getattr(model, "positions", None), "table", None)
     return min([ROOM, *tables] + ([] if waves is None else [len(waves)]))
-
-
-def _shown(p: Program, at: str) -> list[str]:
-    """What an open part shows: a step's inputs and itself, a head's steps, or a map's tiles."""
-    if at in p.operations:
-        return _made_of(p, p.operations[at])
-    inside = [o for name, o in p.operations.items() if not at or name.startswith(f"{at}/")]
-    if f"{at}/scores" in p.operations:
-        return list(dict.fromkeys(name for o in inside for name in _made_of(p, o)))
-    tiles: dict[str, list[Operation]] = {}
-    for o in inside:
-        path = o.name[len(at) + 1 if at else 0 :].split("/")
-        side = 1 if not at and path[0] in ("encoder", "decoder") else 0
-        tiles.setdefault("/".join(path[: side + 2]), []).append(o)
-    heads = {tile: [o.name for o in some if o.kind == "softmax"] for tile, some in tiles.items()}
-    return [name for tile, some in tiles.items() for name in heads[tile] or [some[-1].name]]
-
-
-def _made_of(p: Program, op: Operation) -> list[str]:
-    """A step, its inputs, and where these are parts of something, its own inputs."""
-    parts = [p.operations[name] for name in op.inputs if p.operations[name].kind == "split"]
-    parts += [op] if op.kind == "split" else []
-    beyond = [
-        name for part in parts for whole in part.inputs for name in p.operations[whole].inputs
-    ]
-    return [op.name, *op.inputs, *beyond]
-
-
-def _raw(array: np.ndarray) -> dict[str, Any]:
-    return {"shape": list(array.shape), "step": 0, "bytes": array.astype("<f4").tobytes()}
 
 
 def _joined(weights: Values) -> bytes:

@@ -171,6 +171,15 @@ function around(engine, placed, left, top) {
 
 // ---------------------------------------------------------------- cells and matrices
 
+const lengths = new WeakMap();
+/** Whether a matrix needs two decimals; then all its cells get them, to stand in line. */
+function isLong(matrix) {
+  const long = () => matrix.data.some((x) => Number.isFinite(x) && /\.\d\d/.test(cellText(x)));
+  if (!lengths.has(matrix)) lengths.set(matrix, long());
+  return lengths.get(matrix);
+}
+const inLine = (text) => text.replace(/^(−?\d+\.\d)$/, "$10");
+
 /** Numbers of a row as cells from x on. `how`: wide, size, or `shown`, numbers that are no step's. */
 export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const { values, before, sources, engine } = view;
@@ -179,6 +188,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const largest = (view.largest[name] ??= largestOf(matrix));
   const same = before[name]?.data.length === matrix.data.length;
   const wide = how.wide ?? CELL;
+  const written = how.shown || isLong(matrix) ? (value) => inLine(cellText(value)) : cellText;
   return columns.map((column, n) => {
     const k = row * matrix.columns + column;
     const value = how.shown ? how.shown(column) : matrix.data[k];
@@ -186,7 +196,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
     const key = numberKey(name, row, column);
     const own = how.shown ? {} : { key, number: true, at: place, source: sources.has(key),
       changed: same && differs(value, before[name].data[k]) };
-    return { draw: "cell", x: x + n * wide, y, w: wide, h: TALL, text: cellText(value), colour,
+    return { draw: "cell", x: x + n * wide, y, w: wide, h: TALL, text: written(value), colour,
       share: value / largest, size: how.size, ...own };
   });
 }

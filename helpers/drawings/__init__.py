@@ -1,0 +1,28 @@
+"""Drawings of attention made from its arrays: each is one call and says its numbers in its alt.
+
+    sheet       the words that a drawing is made of: tokens, rows of cells, arrows with a width
+    arrays      what a caller hands in, checked
+    one_head    one word's way through a head, from its vector to its context
+    matrices    alone, multiplied, picked from, masked, with holes, cut into heads
+    nodes       words that ask words; a whole model, step by step
+    planes      vectors of two features as points and arrows
+
+Where a matrix has more features than fit, the last ones are left out with a "…"; more than twelve
+tokens are a ValueError.
+"""
+
+from helpers.drawings.matrices import (
+    cut_into_heads,
+    holes,
+    mask_over,
+    matrix,
+    pick_row,
+    product,
+    split_qkv,
+)
+from helpers.drawings.nodes import arrows_of_scores, flow
+from helpers.drawings.one_head import STEPS, head
+from helpers.drawings.planes import moved, plane
+
+__all__ = ["STEPS", "arrows_of_scores", "cut_into_heads", "flow", "head", "holes", "mask_over",
+           "matrix", "moved", "pick_row", "plane", "product", "split_qkv"]  # fmt: skip

@@ -1,0 +1,92 @@
+"""What drawings are handed, checked by name, and its numbers in words."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from helpers.colours import OF
+from helpers.drawings.sheet import MOST, Grid, grid, shortened
+from helpers.given import as_array, as_floats, as_names, as_whole, said
+
+
+def array_of(name: str, value: Any, *shape: int | str, masked: bool = False) -> np.ndarray:
+    """Numbers of a shape; a word in it stands for any size."""
+    array = as_floats(name, as_array(name, value), masked=masked)
+    fits = array.ndim == len(shape) and all(
+        need in (size, str(need)) for need, size in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        need = str(shape).replace("'", "")
+        raise ValueError(f"{name} has shape {array.shape}, but must be {need}")
+    return array
+
+
+def matrix_of(name: str, value: Any, masked: bool = False) -> np.ndarray:
+    array = array_of(name, value, "rows", "columns", masked=masked)
+    if len(array) > MOST:
+        raise ValueError(f"{name} has {len(array)} rows, but a drawing has room for {MOST}")
+    return array
+
+
+def labels_of(name: str, labels: Any, count: int) -> list[str]:
+    labels = [] if labels is None else as_names(name, labels)
+    if labels and len(labels) != count:
+        raise ValueError(f"{name} has {len(labels)} labels, but needs {count}")
+    return labels
+
+
+def colour_of(name: str, colour: Any) -> str:
+    if colour not in OF:
+        raise ValueError(f"{name} is {said(colour)}, but must be one of {', '.join(OF)}")
+    return colour
+
+
+def number_at(place: Any, drawn: Grid) -> tuple[int, int]:
+    """The row and column of a number that is drawn."""
+    shape = len(drawn.texts), len([text for text in drawn.texts[0] if text != "…"])
+    if np.shape(place) != (2,):
+        raise ValueError(f"lit is {said(place)}, but must be (row, column)")
+    row, column = place
+    return as_whole("lit's row", row, 0, shape[0] - 1), as_whole(
+        "lit's column", column, 0, shape[1] - 1
+    )
+
+
+def tokens_of(name: str, tokens: Any, most: int = MOST) -> list[str]:
+    words = as_names(name, tokens.split() if isinstance(tokens, str) else tokens)
+    if not 0 < len(words) <= most:
+        raise ValueError(f"{name} has {len(words)} words, but must have from 1 to {most}")
+    return words
+
+
+def place_of(name: str, chosen: Any, words: Sequence[str]) -> int:
+    """Where a word stands, of several the first; or the place itself."""
+    if not isinstance(chosen, str):
+        return as_whole(name, chosen, 0, len(words) - 1)
+    if chosen not in words:
+        raise ValueError(f"{name} is {said(chosen)}, but must be one of {', '.join(words)}")
+    return words.index(chosen)
+
+
+def each(words: Iterable[str], texts: Iterable[str]) -> str:
+    """Numbers in words: "the 0.0, shop 1.0"."""
+    return ", ".join(f"{shortened(word)} {text}" for word, text in zip(words, texts, strict=False))
+
+
+def rows_in_words(drawn: Grid, rows: Sequence[str] = ()) -> str:
+    lines = [", ".join(texts) for texts in drawn.texts]
+    named = [f"{shortened(row)} {line}" for row, line in zip(rows, lines, strict=False)]
+    return "; ".join(named or lines)
+
+
+def in_brackets(point: np.ndarray) -> str:
+    return f"({', '.join(grid(point[None], 'x').texts[0])})"
+
+
+def chosen_of(name: str, chosen: Any, steps: Iterable[str]) -> set[str]:
+    chosen = as_names(name, [chosen] if isinstance(chosen, str) else chosen)
+    for step in chosen:
+        if step not in steps:
+            raise ValueError(f"{name} is {said(step)}, but must be one of {', '.join(steps)}")
+    return set(chosen)

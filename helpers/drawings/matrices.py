@@ -1,0 +1,257 @@
+"""Matrices: alone, multiplied, picked from, masked, with holes, cut into heads."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from helpers.attention import causal_mask, split_heads
+from helpers.colours import OF, tint
+from helpers.drawings.arrays import (
+    array_of,
+    colour_of,
+    each,
+    labels_of,
+    matrix_of,
+    number_at,
+    place_of,
+    rows_in_words,
+    tokens_of,
+)
+from helpers.drawings.sheet import (
+    CELL,
+    INKS,
+    MARGIN,
+    MOST,
+    WIDTH,
+    Box,
+    Drawing,
+    Grid,
+    Sheet,
+    fitted,
+    grid,
+    shortened,
+    wide,
+)
+from helpers.figures import INK
+from helpers.given import as_array, as_text, as_whole
+
+
+def matrix(array: Any, name: str = "x", *, rows: Any = None, columns: Any = None, title: str = "",
+           lit: Any = None) -> Drawing:  # fmt: skip
+    """Draw a matrix (rows, columns) as `name`: x, q, k, v, scores, weights or context.
+
+    `lit` is the place (row, column) of a number. Raises ValueError when labels do not fit.
+    """
+    array, name = matrix_of("array", array, masked=True), colour_of("name", name)
+    rows, columns = (
+        labels_of("rows", rows, len(array)),
+        labels_of("columns", columns, array.shape[1]),
+    )
+    (drawn,) = fitted(lambda most: [grid(array, name, most=most)], WIDTH - 130)
+    sheet, title = Sheet(), as_text("title", title)
+    sheet.matrix(0, 0, drawn, title=title, rows=rows, columns=columns)
+    if lit is not None:
+        sheet.frame(drawn.box(0, 0, *number_at(lit, drawn)), INKS["q"])
+    return sheet.picture(f"Matrix {title or name}: {rows_in_words(drawn, rows)}.")
+
+
+def product(X: Any, W: Any, names: Sequence[str] = ("X", "W_q", "Q"), *, rows: Any = None,
+            lit: Any = None) -> Drawing:  # fmt: skip
+    """Draw X (rows, inner) @ W (inner, columns) = the result (rows, columns).
+
+    `names` are those of the three, Q, K and V have their colours; `lit` is the place (row, column)
+    of one number: its row, its column and its sum are shown. Raises ValueError for other shapes.
+    """
+    X = matrix_of("X", X)
+    W = array_of("W", W, X.shape[1], "columns")
+    rows, names = labels_of("rows", rows, len(X)), labels_of("names", names, 3)
+    colours = ["x", *[names[2].lower() if names[2].lower() in OF else "context"] * 2]
+    arrays = list(zip((X, W, X @ W), colours, strict=True))
+    grids = fitted(lambda most: [grid(a, name, most=most) for a, name in arrays], WIDTH - 210)
+    place, sheet = lit if lit is None else number_at(lit, grids[2]), Sheet()
+    boxes = side_by_side(sheet, grids, names, "@=", rows=rows, lits=_crossing(place, grids))
+    spoken = f"{' @ '.join(names[:2])} = {names[2]}: {rows_in_words(grids[2], rows)}."
+    if place:
+        terms = _terms(grids, place)
+        centre = (boxes[0].x + boxes[2].right[0]) / 2
+        below = max(box.bottom[1] for box in boxes) + 26
+        sheet.text(centre, below, terms)
+        spoken += f" Lit: {terms}."
+    return sheet.picture(spoken)
+
+
+def _crossing(place: tuple[int, int] | None, grids: Sequence[Grid]) -> list[Any]:
+    """Which numbers of a product are lit: a row, a column, and where they cross."""
+    if place is None:
+        return [True] * 3
+    row, column = np.arange(len(grids[0].values))[:, None] == place[0], None
+    column = np.arange(len(grids[1].cells)) == place[1]
+    return [row, column, row & column]
+
+
+def _terms(grids: Sequence[Grid], place: tuple[int, int]) -> str:
+    """The sum of one number of a product, as its parts are written."""
+    X, W, result = (drawn.texts for drawn in grids)
+    parts = [f"{x} × {w[place[1]]}" for x, w in zip(X[place[0]], W, strict=False) if x != "…"]
+    more = [] if len(parts) <= 6 and len(parts) == len(W) else ["…"]
+    return f"{' + '.join(parts[:6] + more)} = {result[place[0]][place[1]]}"
+
+
+def side_by_side(sheet: Sheet, grids: Sequence[Grid], titles: Sequence[str], signs: str, *,
+            rows: Sequence[str] = (), columns: Sequence[str] = (), y: float = 0,
+            lits: Sequence[Any] = (True, True, True)) -> list[Box]:  # fmt: skip
+    """Draw matrices side by side around the height y, with signs between them."""
+    x, boxes = 0.0, []
+    for drawn, title, lit in zip(grids, titles, lits, strict=False):
+        top, names = y - CELL * len(drawn.values) / 2, () if boxes else rows
+        boxes.append(sheet.matrix(x, top, drawn, title=title, rows=names, columns=columns, lit=lit))
+        x += max(drawn.width, wide(title, bold=True)) + 46
+    for sign, before, after in zip(signs, boxes, boxes[1:], strict=False):
+        if sign == "→":
+            sheet.arrow((before.right[0] + 8, y), (after.x - 8, y), width=2)
+        else:
+            sheet.text((before.right[0] + after.x) / 2, y, sign, size=18)
+    return boxes
+
+
+def split_qkv(token: str, x: Any, W_q: Any, W_k: Any, W_v: Any) -> Drawing:
+    """Draw a word's vector x (D,) splitting into its query, key and value, by W (D, d) each.
+
+    Raises ValueError for other shapes.
+    """
+    x, word = array_of("x", x, "features"), shortened(as_text("token", token))
+    weights = {"q": W_q, "k": W_k, "v": W_v}
+    weights = {name: array_of(f"W_{name}", W, len(x), "d") for name, W in weights.items()}
+    rows = {"x": x[None]} | {name: x[None] @ W for name, W in weights.items()}
+    most = next(n for n in range(MOST, 1, -1) if _span(rows, n) <= WIDTH - 2 * MARGIN - 510)
+    grids = {name: grid(row, name, most=most) for name, row in rows.items()}
+    sheet = Sheet()
+    start = sheet.matrix(0, -CELL / 2, grids["x"], title="x", rows=[word], bold=0)
+    apart = CELL * len(x) + 40 if len(x) <= _OPEN else 84
+    for i, (name, W) in zip((-1, 0, 1), weights.items(), strict=True):
+        _branch(sheet, start, i, i * apart, W, grids[name])
+    spoken = [f"{name} ({_SAYS[name]}) {rows_in_words(grids[name])}" for name in weights]
+    return sheet.picture(f"{word}, x {rows_in_words(grids['x'])}, becomes {'; '.join(spoken)}.")
+
+
+_SAYS = {"q": "what it asks", "k": "what it offers", "v": "what it gives"}
+_OPEN = 5  # rows of learned weights; more are a closed box
+
+
+def _span(rows: Mapping[str, np.ndarray], most: int) -> float:
+    """How wide x and the widest of what it becomes are, with so many features each."""
+    x, *others = (grid(row, "x", most=most).width for row in rows.values())
+    return x + max(others)
+
+
+def _branch(sheet: Sheet, start: Box, side: int, y: float, W: np.ndarray, result: Grid) -> None:
+    """Draw the way from x through one W to its result around the height y."""
+    name, left = result.name, start.right[0] + 84
+    if len(W) <= _OPEN:
+        drawn = grid(W, name, most=4)
+        box = sheet.matrix(left, y - CELL * len(W) / 2, drawn, title=f"W_{name}")
+    else:
+        box = Box(left, y - 26, 130, 52)
+        sheet.label(box, f"W_{name}  {len(W)} × {W.shape[1]}", name)
+    style = {"colour": INKS[name], "width": 2}
+    turn, end, out = left - 42, box.right[0] + 50, 8.0 * side
+    sheet.arrow((start.right[0], out), (turn, out), (turn, y), (left, y), **style)
+    sheet.arrow(box.right, (end, y), **style)
+    sheet.cells(end, y - CELL / 2, result)
+    words = f"{name}: {_SAYS[name]}"
+    sheet.text(end + result.width + 12, y, words, INKS[name], at="left", bold=True)
+
+
+def pick_row(words: Any, table: Any, chosen: Any) -> Drawing:
+    """Draw a one-hot column (V,) picking a word's row of a table (V, features).
+
+    Raises ValueError for other shapes, and for a word that the table does not have.
+    """
+    words = tokens_of("words", words)
+    table, at = array_of("table", table, len(words), "features"), place_of("chosen", chosen, words)
+    one_hot = (np.arange(len(words)) == at)[:, None]
+    hot = grid(one_hot.astype(float), "weights", decimals=0)
+    (drawn,) = fitted(lambda most: [grid(table, "x", most=most)], (WIDTH - 330) / 2)
+    sheet, left, y = Sheet(), hot.width + 66, at * CELL
+    sheet.matrix(0, 0, hot, title="one-hot", rows=words, bold=at, lit=one_hot)
+    box = sheet.matrix(left, 0, drawn, title="table", lit=one_hot)
+    for i in range(len(words)):
+        ink = INKS["weights"] if i == at else INK
+        sheet.text((hot.width + left) / 2, (i + 0.5) * CELL, "×", ink, size=16)
+    row, end = drawn.box(left, 0, at), box.right[0] + 84
+    sheet.arrow(row.right, (end, row.right[1]), colour=INKS["weights"], width=5)
+    found = drawn.part(slice(at, at + 1))
+    sheet.matrix(end, y, found, title=f"“{shortened(words[at])}”")
+    spoken = f"the 1 of the one-hot vector stands at {shortened(words[at])}"
+    return sheet.picture(f"{spoken}: it picks the row {', '.join(found.texts[0])}.")
+
+
+def mask_over(tokens: Any, scores: Any, allowed: Any = None) -> Drawing:
+    """Draw scores (T, T), and what a mask (T, T) leaves of them: −∞ where it is not True.
+
+    Without a mask it is the causal one. Raises ValueError for other shapes.
+    """
+    words = tokens_of("tokens", tokens)
+    T = len(words)
+    scores = array_of("scores", scores, T, T)
+    allowed = causal_mask(T) if allowed is None else as_array("allowed", allowed, "b")
+    array_of("allowed", allowed, T, T)
+    masked = np.where(allowed, scores, -np.inf)
+    grids, titles = [grid(scores, "scores"), grid(masked, "scores")], ["scores", "masked"]
+    if sum(drawn.width for drawn in grids) > WIDTH - 170:  # both do not fit
+        grids, titles = grids[1:], titles[1:]
+    sheet = Sheet()
+    boxes = side_by_side(sheet, grids, titles, "→", rows=words, columns=words)
+    for i, j in np.argwhere(~allowed):
+        sheet.cell(grids[-1].box(boxes[-1].x, boxes[-1].y, i, j), "−∞", tint("context", 1, 1))
+    kept = [f"{shortened(words[i])} sees {each(words, grids[-1].texts[i])}" for i in range(T)]
+    return sheet.picture(f"Scores under a mask: {'; '.join(kept)}.")
+
+
+def holes(tokens: Any, weights: Any, dropped: Any) -> Drawing:
+    """Draw weights (T, S) before dropout and after it: the holes, and how the rest grows.
+
+    Raises ValueError for other shapes.
+    """
+    words, weights = tokens_of("tokens", tokens), matrix_of("weights", weights)
+    weights = array_of("weights", weights, len(words), "keys")
+    dropped = array_of("dropped", dropped, *weights.shape)
+    gone = (dropped == 0) & (weights != 0)
+    kept = (dropped != 0) & (weights != 0)
+    largest = float(max(np.abs(weights).max(), np.abs(dropped).max()))
+    grids = fitted(lambda most: [grid(a, "weights", largest=largest, decimals=2, most=most)
+                                 for a in (weights, dropped)], WIDTH - 170)  # fmt: skip
+    grown = np.unique((dropped[kept] / weights[kept]).round(2))
+    says = f"{gone.sum()} of {gone.size} dropped"
+    says += f", the rest × {grown[0]:.2f}" if len(grown) == 1 else ""
+    sheet, columns = Sheet(), words if weights.shape[1] == len(words) else ()
+    titles, lits = ("weights", "after dropout"), (True, ~gone[:, : len(grids[1].cells)])
+    boxes = side_by_side(sheet, grids, titles, "→", rows=words, columns=columns, lits=lits)
+    sheet.text((boxes[0].x + boxes[1].right[0]) / 2, boxes[0].bottom[1] + 20, says)
+    return sheet.picture(f"Dropout: {says}. {rows_in_words(grids[1], words)}.")
+
+
+def cut_into_heads(tokens: Any, X: Any, heads: int, name: str = "q") -> Drawing:
+    """Draw features (T, D) cut into heads, each of D / heads neighbours.
+
+    Raises ValueError when the heads do not divide D, or D is more than 12.
+    """
+    words, name = tokens_of("tokens", tokens), colour_of("name", name)
+    X = array_of("X", X, len(words), "features")
+    if X.shape[1] > MOST:
+        raise ValueError(f"X has {X.shape[1]} features, but a drawing has room for {MOST}")
+    size = split_heads(X[None], as_whole("heads", heads, 1, MOST)).shape[-1]
+    whole, sheet, below = grid(X, name), Sheet(), CELL * (len(words) + 2)
+    apart = min(46, (WIDTH - 130 - whole.width) / max(heads - 1, 1))
+    shift = (heads - 1) * apart / 2
+    sheet.matrix(shift, 0, whole, rows=words)
+    for h in range(heads):
+        part = whole.part(columns=slice(h * size, (h + 1) * size))
+        x = h * part.width
+        middle, y = sheet.brace(shift + x + 3, shift + x + part.width - 3, -13, INKS[name])
+        sheet.text(middle, y - 13, f"head {h + 1}", INKS[name], bold=True)
+        box = sheet.matrix(x + h * apart, below, part, rows=() if h else words)
+        sheet.arrow((middle, CELL * len(words)), box.top, colour=INKS[name], width=2)
+    spoken = f"{X.shape[1]} features cut into {heads} heads of {size} features each"
+    return sheet.picture(f"{spoken}. {rows_in_words(whole, words)}.")

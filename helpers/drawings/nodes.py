@@ -1,0 +1,111 @@
+"""Words and steps as boxes, with arrows between them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from helpers.drawings.arrays import array_of, chosen_of, colour_of, each, place_of, tokens_of
+from helpers.drawings.sheet import (
+    CELL,
+    INKS,
+    MARGIN,
+    WIDTH,
+    Box,
+    Drawing,
+    Sheet,
+    grid,
+    shortened,
+    wide,
+)
+from helpers.given import as_names, said
+
+
+def arrows_of_scores(tokens: Any, scores: Any, asker: Any = None, *,
+                     name: str = "scores") -> Drawing:  # fmt: skip
+    """Draw words as nodes, and scores (T, T) or one asker's (T,) as arrows of that width.
+
+    `name` is "scores" or "weights". An arrow is dashed for a score below 0, and missing for −∞.
+    Raises ValueError for other shapes.
+    """
+    words, name = tokens_of("tokens", tokens), colour_of("name", name)
+    T, at = len(words), None if asker is None else place_of("asker", asker, words)
+    one = np.ndim(scores) == 1 and at is not None
+    scores = array_of("scores", scores, *(T,) if one else (T, T), masked=True)
+    askers = range(T) if at is None else [at]
+    rows = scores[None] if one else scores[list(askers)]
+    drawn = grid(rows, name, decimals=2 if name == "weights" else None)
+    sheet, slot = Sheet(), min((WIDTH - 2 * MARGIN) / T, 104)
+    nodes = [Box(j * slot + 5, 0, slot - 10, 30) for j in range(T)]
+    for word, node in zip(words, nodes, strict=True):
+        sheet.label(node, word, "k", share=0.18)
+    largest = 1.0 if name == "weights" else drawn.largest or 1.0
+    for i, row in zip(askers, rows, strict=True):
+        _fan(sheet, nodes, i, words[i], row / largest * (4 if at is None else 9), name)
+    if at is not None:
+        sheet.cells(0, -CELL - 10, drawn._replace(cells=[slot] * T))
+    asks = [f"{shortened(words[i])} asks: {each(words, texts)}"
+            for i, texts in zip(askers, drawn.texts, strict=True)]  # fmt: skip
+    return sheet.picture(f"Arrows as wide as {name}. {'; '.join(asks)}.")
+
+
+def _fan(sheet: Sheet, nodes: Sequence[Box], at: int, word: str, widths: np.ndarray,
+         name: str) -> None:  # fmt: skip
+    """Draw the asker below, and its arrows up to the words."""
+    asker = nodes[at]._replace(y=150)
+    sheet.label(asker, word, "q", share=0.45)
+    for node, width in zip(nodes, widths, strict=True):
+        if np.isfinite(width):
+            style = {"width": 0.6 + min(abs(width), 12), "dashed": width < 0, "lit": width != 0}
+            sheet.arrow(asker.top, node.bottom, colour=INKS[name], **style)
+
+
+def flow(groups: Mapping[str, Sequence[str]], lit: Any = ()) -> Drawing:
+    """Draw a model's steps as boxes, a row of boxes a group, with some steps lit.
+
+    Raises ValueError for a lit step that no group has.
+    """
+    if not isinstance(groups, Mapping) or not groups:
+        raise TypeError(f"groups is {said(groups)}, but must be names with a list of steps each")
+    rows = {name: as_names(f"groups[{name!r}]", steps) for name, steps in groups.items()}
+    names = as_names("groups", rows)
+    full = chosen_of("lit", lit, [step for steps in rows.values() for step in steps])
+    sheet, y, last = Sheet(), 0.0, None
+    for name, steps in zip(names, rows.values(), strict=True):
+        sheet.text(-16, y + 17, shortened(name, 110), at="right")
+        for line in _lines(steps):
+            last = _flow_line(sheet, y, line, last, full)
+            y += 74
+    spoken = [f"{name}: {' → '.join(map(shortened, steps))}"
+              for name, steps in zip(names, rows.values(), strict=True)]  # fmt: skip
+    return sheet.picture("; ".join([*spoken, *[f"lit: {step}" for step in sorted(full)]]) + ".")
+
+
+def _lines(steps: Sequence[str]) -> list[list[tuple[str, Box]]]:
+    """Steps with their boxes, in as many lines as they need."""
+    lines: list[list[tuple[str, Box]]] = [[]]
+    x = 0.0
+    for step in steps:
+        size = wide(shortened(step, 180), True) + 26
+        if x and x + size > WIDTH - 150:
+            lines.append([])
+            x = 0.0
+        lines[-1].append((step, Box(x, 0, size, 34)))
+        x += size + 30
+    return lines
+
+
+def _flow_line(sheet: Sheet, y: float, line: Sequence[tuple[str, Box]], last: Box | None,
+               full: set[str]) -> Box | None:  # fmt: skip
+    """Draw a line of steps at the height y, with arrows from each one's last; its last box."""
+    for i, (step, place) in enumerate(line):
+        box = place._replace(y=y)
+        lit = step in full
+        sheet.label(box, shortened(step, 180), "q" if lit else "x", share=0.5 * lit)
+        if i:
+            sheet.arrow(last.right, box.left)
+        elif last:
+            turn = y - 20
+            sheet.arrow(last.bottom, (last.bottom[0], turn), (box.top[0], turn), box.top)
+        last = box
+    return last

@@ -1,0 +1,150 @@
+"""Vectors of two features as points and arrows in a plane."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from helpers.drawings.arrays import array_of, in_brackets, labels_of, place_of, tokens_of
+from helpers.drawings.matrices import side_by_side
+from helpers.drawings.sheet import (
+    INKS,
+    WIDTH,
+    Box,
+    Drawing,
+    Point,
+    Sheet,
+    fitted,
+    grid,
+    shortened,
+    wide,
+)
+from helpers.given import as_text
+
+
+def plane(tokens: Any, V: Any, contexts: Any, asker: Any = None, *,
+          names: Sequence[str] = ("feature 1", "feature 2")) -> Drawing:  # fmt: skip
+    """Draw values (T, 2) as points, all that lies between them, and the contexts (T, 2) in there.
+
+    An arrow shows the asker's way from its value to its context; `names` are those of the two
+    features. Raises ValueError for other shapes.
+    """
+    words = tokens_of("tokens", tokens)
+    V, contexts = array_of("V", V, len(words), 2), array_of("contexts", contexts, len(words), 2)
+    shown = range(len(words)) if asker is None else [place_of("asker", asker, words)]
+    sheet, points = Sheet(), np.vstack([V, contexts])
+    field = _Plane(sheet, points, labels_of("names", names, 2))
+    sheet.area([field.at(corner) for corner in _hull(V)], INKS["v"])
+    for i, (v, c) in enumerate(zip(V, contexts, strict=True)):
+        sheet.dot(*field.at(v), INKS["v"])
+        sheet.dot(*field.at(c), INKS["context"], lit=i in shown)
+    if asker is not None:
+        ends = field.at(V[shown[0]]), field.at(contexts[shown[0]])
+        sheet.arrow(*ends, colour=INKS["context"], width=2.2)
+    field.names(list(zip(V, words, strict=True)), INKS["v"])
+    field.names([(contexts[i], f"{words[i]} in context") for i in shown], INKS["context"])
+    moves = [f"{shortened(word)} {in_brackets(v)} → {in_brackets(c)}"
+             for word, v, c in zip(words, V, contexts, strict=True)]  # fmt: skip
+    return sheet.picture(f"Values as points, each word's context between them: {'; '.join(moves)}.")
+
+
+def moved(token: str, word: Any, context: Any, *,
+          names: Sequence[str] = ("feature 1", "feature 2")) -> Drawing:  # fmt: skip
+    """Draw a context (d,) as an arrow added to a word (d,): in numbers, and in a plane if d is 2.
+
+    Raises ValueError for other shapes.
+    """
+    word, label = array_of("word", word, "features"), shortened(as_text("token", token))
+    context, sheet = array_of("context", context, len(word)), Sheet()
+    rows, titles = (word, context, word + context), (label, "context", f"{label}, moved")
+    grids = fitted(lambda most: [grid(row[None], name, most=most) for row, name in zip(
+        rows, ("x", "context", "context"), strict=True)], WIDTH - 120)  # fmt: skip
+    side_by_side(sheet, grids, titles, "+=", y=90)
+    if len(word) == 2:
+        field = _Plane(sheet, np.array([word * 0, *rows[::2]]), labels_of("names", names, 2))
+        start, *ends = (field.at(point) for point in (np.zeros(2), word, word + context))
+        sheet.arrow(start, ends[0], colour=INKS["x"], width=2.2)
+        sheet.arrow(*ends, colour=INKS["context"], width=3.5)
+        sheet.arrow(start, ends[1], colour=INKS["x"], dashed=True)
+        field.names([(word, label), (word + context, titles[2])], INKS["context"])
+    spoken = " + ".join(
+        f"{title} {in_brackets(row)}" for title, row in zip(titles[:2], rows, strict=False)
+    )
+    return sheet.picture(f"{spoken} = {in_brackets(rows[2])}.")
+
+
+class _Plane:
+    """Two features as a plane: where points stand in it, and what is written beside them."""
+
+    def __init__(self, sheet: Sheet, points: np.ndarray, names: Sequence[str]):
+        self.sheet = sheet
+        low, high = points.min(axis=0), points.max(axis=0)
+        self.centre, size = (low + high) / 2, ((high - low).max() or 1.0) / 20
+        size = np.maximum((high - low) / 2, 4 * size) + size  # with a little air around
+        self.low, self.high = self.centre - size, self.centre + size
+        self.scale = (np.array([260, 150]) / size).min()
+        self.taken = [Box(x - 6, y - 6, 12, 12) for x, y in map(self.at, points)]
+        for axis in (0, 1):
+            self._ticks(axis)
+        (right, top), bottom = self.at(self.high), self.at(self.low)[1]
+        sheet.text(right / 2, bottom + 36, shortened(names[0], 300))
+        sheet.text(0, top - 18, shortened(names[1], 300), at="left")
+
+    def at(self, point: Any) -> Point:
+        """Where a point stands on the sheet."""
+        x, y = (np.asarray(point) - self.low) * self.scale
+        return float(x), float(-y)
+
+    def _ticks(self, axis: int) -> None:
+        low, high = self.low[axis], self.high[axis]
+        many = MaxNLocator(max(1, int((high - low) * self.scale / 56)), steps=[1, 2, 5, 10])
+        for tick in many.tick_values(low, high):
+            if low <= tick <= high:
+                ends = np.stack([self.low, self.high])
+                ends[:, axis] = tick
+                start, end = map(self.at, ends)
+                width = 1.6 if abs(tick) < 1e-9 else 0.7
+                self.sheet.arrow(start, end, head=False, lit=False, width=width)
+                spot = (start[0] - 8, start[1]) if axis else (start[0], start[1] + 14)
+                at = "right" if axis else "center"
+                self.taken.append(self.sheet.text(*spot, f"{tick:g}", at=at))
+
+    def names(self, named: list[tuple[np.ndarray, str]], colour: str) -> None:
+        """Write names beside points, several of one point in one line, where there is room."""
+        together: dict[Point, list[str]] = {}
+        for point, word in named:
+            together.setdefault(self.at(point), []).append(shortened(word, 180))
+        for place, words in together.items():
+            line = shortened(", ".join(dict.fromkeys(words)), 260)
+            for spot in self._free(place, wide(line, True))[:1]:
+                self.taken.append(self.sheet.text(*spot, line, colour, bold=True))
+
+    def _free(self, place: Point, long: float) -> list[Point]:
+        """Middles for a text beside a point where nothing stands yet, outer ones first."""
+        near = [(9 + long / 2, 0), (0, -16), (0, 17), (-9 - long / 2, 0)]
+        near += [(x * (6 + long / 2), y) for x in (1, -1) for y in (-14, 15)]
+        spots = [(place[0] + x, place[1] + y) for x, y in near]
+        middle = self.at(self.centre)
+        spots.sort(key=lambda spot: -np.hypot(spot[0] - middle[0], spot[1] - middle[1]))
+        return [(x, y) for x, y in spots
+                if not any(map(Box(x - long / 2, y - 9, long, 18).meets, self.taken))]  # fmt: skip
+
+
+def _hull(points: np.ndarray) -> list[Point]:
+    """The corners of what lies between points (T, 2), by Andrew's monotone chain (1979)."""
+    ordered = sorted(set(map(tuple, points.tolist())))
+    return [*_chain(ordered), *_chain(ordered[::-1])] or ordered
+
+
+def _chain(ordered: list[Point]) -> list[Point]:
+    kept: list[Point] = []
+    for point in ordered:
+        while len(kept) > 1 and _turn(kept[-2], kept[-1], point) <= 0:
+            kept.pop()
+        kept.append(point)
+    return kept[:-1]
+
+
+def _turn(a: Point, b: Point, c: Point) -> float:
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
