@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from helpers.attention import causal_mask, split_heads
-from helpers.colours import OF, tint
+from helpers.colours import OF
 from helpers.drawings.arrays import (
     array_of,
     colour_of,
@@ -44,10 +44,8 @@ def matrix(array: Any, name: str = "x", *, rows: Any = None, columns: Any = None
     `lit` is the place (row, column) of a number. Raises ValueError when labels do not fit.
     """
     array, name = matrix_of("array", array, masked=True), colour_of("name", name)
-    rows, columns = (
-        labels_of("rows", rows, len(array)),
-        labels_of("columns", columns, array.shape[1]),
-    )
+    rows = labels_of("rows", rows, len(array))
+    columns = labels_of("columns", columns, array.shape[1])
     (drawn,) = fitted(lambda most: [grid(array, name, most=most)], WIDTH - 130)
     sheet, title = Sheet(), as_text("title", title)
     sheet.matrix(0, 0, drawn, title=title, rows=rows, columns=columns)
@@ -85,7 +83,7 @@ def _crossing(place: tuple[int, int] | None, grids: Sequence[Grid]) -> list[Any]
     """Which numbers of a product are lit: a row, a column, and where they cross."""
     if place is None:
         return [True] * 3
-    row, column = np.arange(len(grids[0].values))[:, None] == place[0], None
+    row = np.arange(len(grids[0].values))[:, None] == place[0]
     column = np.arange(len(grids[1].cells)) == place[1]
     return [row, column, row & column]
 
@@ -202,9 +200,7 @@ def mask_over(tokens: Any, scores: Any, allowed: Any = None) -> Drawing:
     if sum(drawn.width for drawn in grids) > WIDTH - 170:  # both do not fit
         grids, titles = grids[1:], titles[1:]
     sheet = Sheet()
-    boxes = side_by_side(sheet, grids, titles, "→", rows=words, columns=words)
-    for i, j in np.argwhere(~allowed):
-        sheet.cell(grids[-1].box(boxes[-1].x, boxes[-1].y, i, j), "−∞", tint("context", 1, 1))
+    side_by_side(sheet, grids, titles, "→", rows=words, columns=words)
     kept = [f"{shortened(words[i])} sees {each(words, grids[-1].texts[i])}" for i in range(T)]
     return sheet.picture(f"Scores under a mask: {'; '.join(kept)}.")
 

@@ -118,7 +118,8 @@ class _Plane:
         for place, words in together.items():
             line = shortened(", ".join(dict.fromkeys(words)), 260)
             for spot in self._free(place, wide(line, True))[:1]:
-                self.taken.append(self.sheet.text(*spot, line, colour, bold=True))
+                x, y, long, high = self.sheet.text(*spot, line, colour, bold=True)
+                self.taken.append(Box(x - 8, y, long + 16, high))  # no two read as one line
 
     def _free(self, place: Point, long: float) -> list[Point]:
         """Middles for a text beside a point where nothing stands yet, outer ones first."""

@@ -38,6 +38,7 @@ _TO_MIDDLE = {"x": (0.95, "#ffffff"), "q": (0.84, "#000000"), "k": (0.9, "#fffff
               "v": (0.92, "#000000"), "scores": (0.85, "#ffffff"), "weights": (0.95, "#ffffff"),
               "context": (0.58, "#ffffff")}  # fmt: skip
 INKS = {name: mixed(OF[name], *middle) for name, middle in _TO_MIDDLE.items()}
+MASKED = tint("context", 1, 1)  # the ground of −∞
 
 
 class Box(NamedTuple):
@@ -245,9 +246,9 @@ class Sheet:
         """
         lit = np.broadcast_to(lit, drawn.values.shape)
         for (i, j), value in np.ndenumerate(drawn.values):
-            full = lit[i, j] and drawn.texts[i][j] != "−∞"
-            ground = tint(drawn.name, value, drawn.largest) if full else None
-            self.cell(drawn.box(x, y, i, j, pitch), drawn.texts[i][j], ground)
+            words = drawn.texts[i][j]
+            ground = MASKED if words == "−∞" else tint(drawn.name, value, drawn.largest)
+            self.cell(drawn.box(x, y, i, j, pitch), words, ground if lit[i, j] else None)
         return [drawn.box(x, y, i, pitch=pitch) for i in range(len(drawn.values))]
 
     def matrix(self, x: float, y: float, drawn: Grid, *, title: str = "", rows: Sequence[str] = (),
