@@ -182,12 +182,7 @@ def _png(figure: Figure) -> bytes:
 
 def _drawn(figure: Figure, dpi: int, shades: int) -> bytes:
     """PNG bytes of the most common colours of a figure; what has another gets the nearest."""
-    figure.set_dpi(dpi)
-    canvas = FigureCanvasAgg(figure)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from font")
-        canvas.draw()
-    pixels = np.array(canvas.buffer_rgba())
+    pixels = _pixels(figure, dpi)
     packed = pixels.view(np.uint32).ravel()
     starts = np.flatnonzero(np.diff(packed, prepend=~packed[:1]))  # of runs, to sort fewer
     lengths = np.diff(starts, append=packed.size)
@@ -199,6 +194,15 @@ def _drawn(figure: Figure, dpi: int, shades: int) -> bytes:
     data = io.BytesIO()
     image.save(data, format="png", optimize=True)
     return data.getvalue()
+
+
+def _pixels(figure: Figure, dpi: int) -> np.ndarray:
+    figure.set_dpi(dpi)
+    canvas = FigureCanvasAgg(figure)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font")
+        canvas.draw()
+    return np.array(canvas.buffer_rgba())
 
 
 def _nearest(colours: np.ndarray, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
