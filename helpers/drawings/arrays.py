@@ -23,6 +23,7 @@ def array_of(name: str, value: Any, *shape: int | str, masked: bool = False) -> 
 
 
 def matrix_of(name: str, value: Any, masked: bool = False) -> np.ndarray:
+    """A matrix with as many rows as a drawing has room for."""
     array = array_of(name, value, "rows", "columns", masked=masked)
     if len(array) > MOST:
         raise ValueError(f"{name} has {len(array)} rows, but a drawing has room for {MOST}")
@@ -30,6 +31,7 @@ def matrix_of(name: str, value: Any, masked: bool = False) -> np.ndarray:
 
 
 def labels_of(name: str, labels: Any, count: int) -> list[str]:
+    """As many labels as are needed, or none."""
     labels = [] if labels is None else as_names(name, labels)
     if labels and len(labels) != count:
         raise ValueError(f"{name} has {len(labels)} labels, but needs {count}")
@@ -37,23 +39,23 @@ def labels_of(name: str, labels: Any, count: int) -> list[str]:
 
 
 def colour_of(name: str, colour: Any) -> str:
-    if colour not in OF:
+    """The name of a thing that has a colour."""
+    if not isinstance(colour, str) or colour not in OF:
         raise ValueError(f"{name} is {said(colour)}, but must be one of {', '.join(OF)}")
     return colour
 
 
 def number_at(place: Any, drawn: Grid) -> tuple[int, int]:
     """The row and column of a number that is drawn."""
-    shape = len(drawn.texts), len([text for text in drawn.texts[0] if text != "…"])
     if np.shape(place) != (2,):
         raise ValueError(f"lit is {said(place)}, but must be (row, column)")
-    row, column = place
-    return as_whole("lit's row", row, 0, shape[0] - 1), as_whole(
-        "lit's column", column, 0, shape[1] - 1
-    )
+    columns = [text for text in drawn.texts[0] if text != "…"]
+    row = as_whole("lit's row", place[0], 0, len(drawn.texts) - 1)
+    return row, as_whole("lit's column", place[1], 0, len(columns) - 1)
 
 
 def tokens_of(name: str, tokens: Any, most: int = MOST) -> list[str]:
+    """Words, or those of a sentence."""
     words = as_names(name, tokens.split() if isinstance(tokens, str) else tokens)
     if not 0 < len(words) <= most:
         raise ValueError(f"{name} has {len(words)} words, but must have from 1 to {most}")
@@ -75,16 +77,19 @@ def each(words: Iterable[str], texts: Iterable[str]) -> str:
 
 
 def rows_in_words(drawn: Grid, rows: Sequence[str] = ()) -> str:
+    """A matrix in words, row by row."""
     lines = [", ".join(texts) for texts in drawn.texts]
     named = [f"{shortened(row)} {line}" for row, line in zip(rows, lines, strict=False)]
     return "; ".join(named or lines)
 
 
 def in_brackets(point: np.ndarray) -> str:
+    """A vector in words: "(2.0, 1.0)"."""
     return f"({', '.join(grid(point[None], 'x').texts[0])})"
 
 
 def chosen_of(name: str, chosen: Any, steps: Iterable[str]) -> set[str]:
+    """Those of some steps that were chosen, one or several."""
     chosen = as_names(name, [chosen] if isinstance(chosen, str) else chosen)
     for step in chosen:
         if step not in steps:

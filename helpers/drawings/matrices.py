@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from helpers.attention import causal_mask, split_heads
-from helpers.colours import OF, tint
+from helpers.colours import OF
 from helpers.drawings.arrays import (
     array_of,
     colour_of,
@@ -44,10 +44,8 @@ def matrix(array: Any, name: str = "x", *, rows: Any = None, columns: Any = None
     `lit` is the place (row, column) of a number. Raises ValueError when labels do not fit.
     """
     array, name = matrix_of("array", array, masked=True), colour_of("name", name)
-    rows, columns = (
-        labels_of("rows", rows, len(array)),
-        labels_of("columns", columns, array.shape[1]),
-    )
+    rows = labels_of("rows", rows, len(array))
+    columns = labels_of("columns", columns, array.shape[1])
     (drawn,) = fitted(lambda most: [grid(array, name, most=most)], WIDTH - 130)
     sheet, title = Sheet(), as_text("title", title)
     sheet.matrix(0, 0, drawn, title=title, rows=rows, columns=columns)
@@ -74,9 +72,8 @@ def product(X: Any, W: Any, names: Sequence[str] = ("X", "W_q", "Q"), *, rows: A
     spoken = f"{' @ '.join(names[:2])} = {names[2]}: {rows_in_words(grids[2], rows)}."
     if place:
         terms = _terms(grids, place)
-        centre = (boxes[0].x + boxes[2].right[0]) / 2
         below = max(box.bottom[1] for box in boxes) + 26
-        sheet.text(centre, below, terms)
+        sheet.text((boxes[0].x + boxes[2].right[0]) / 2, below, terms)
         spoken += f" Lit: {terms}."
     return sheet.picture(spoken)
 
@@ -85,7 +82,7 @@ def _crossing(place: tuple[int, int] | None, grids: Sequence[Grid]) -> list[Any]
     """Which numbers of a product are lit: a row, a column, and where they cross."""
     if place is None:
         return [True] * 3
-    row, column = np.arange(len(grids[0].values))[:, None] == place[0], None
+    row = np.arange(len(grids[0].values))[:, None] == place[0]
     column = np.arange(len(grids[1].cells)) == place[1]
     return [row, column, row & column]
 
@@ -124,7 +121,8 @@ def split_qkv(token: str, x: Any, W_q: Any, W_k: Any, W_v: Any) -> Drawing:
     weights = {"q": W_q, "k": W_k, "v": W_v}
     weights = {name: array_of(f"W_{name}", W, len(x), "d") for name, W in weights.items()}
     rows = {"x": x[None]} | {name: x[None] @ W for name, W in weights.items()}
-    most = next(n for n in range(MOST, 1, -1) if _span(rows, n) <= WIDTH - 2 * MARGIN - 510)
+    room = WIDTH - 2 * MARGIN - wide(word, bold=True) - 410
+    most = next((n for n in range(MOST, 2, -1) if _span(rows, n) <= room), 2)
     grids = {name: grid(row, name, most=most) for name, row in rows.items()}
     sheet = Sheet()
     start = sheet.matrix(0, -CELL / 2, grids["x"], title="x", rows=[word], bold=0)
@@ -173,16 +171,16 @@ def pick_row(words: Any, table: Any, chosen: Any) -> Drawing:
     one_hot = (np.arange(len(words)) == at)[:, None]
     hot = grid(one_hot.astype(float), "weights", decimals=0)
     (drawn,) = fitted(lambda most: [grid(table, "x", most=most)], (WIDTH - 330) / 2)
-    sheet, left, y = Sheet(), hot.width + 66, at * CELL
+    sheet, left = Sheet(), hot.width + 66
     sheet.matrix(0, 0, hot, title="one-hot", rows=words, bold=at, lit=one_hot)
-    box = sheet.matrix(left, 0, drawn, title="table", lit=one_hot)
+    sheet.matrix(left, 0, drawn, title="table", lit=one_hot)
     for i in range(len(words)):
         ink = INKS["weights"] if i == at else INK
         sheet.text((hot.width + left) / 2, (i + 0.5) * CELL, "×", ink, size=16)
-    row, end = drawn.box(left, 0, at), box.right[0] + 84
+    row, found = drawn.box(left, 0, at), drawn.part(slice(at, at + 1))
+    end = row.right[0] + 84
     sheet.arrow(row.right, (end, row.right[1]), colour=INKS["weights"], width=5)
-    found = drawn.part(slice(at, at + 1))
-    sheet.matrix(end, y, found, title=f"“{shortened(words[at])}”")
+    sheet.matrix(end, row.y, found, title=f"“{shortened(words[at])}”")
     spoken = f"the 1 of the one-hot vector stands at {shortened(words[at])}"
     return sheet.picture(f"{spoken}: it picks the row {', '.join(found.texts[0])}.")
 
@@ -202,9 +200,7 @@ def mask_over(tokens: Any, scores: Any, allowed: Any = None) -> Drawing:
     if sum(drawn.width for drawn in grids) > WIDTH - 170:  # both do not fit
         grids, titles = grids[1:], titles[1:]
     sheet = Sheet()
-    boxes = side_by_side(sheet, grids, titles, "→", rows=words, columns=words)
-    for i, j in np.argwhere(~allowed):
-        sheet.cell(grids[-1].box(boxes[-1].x, boxes[-1].y, i, j), "−∞", tint("context", 1, 1))
+    side_by_side(sheet, grids, titles, "→", rows=words, columns=words)
     kept = [f"{shortened(words[i])} sees {each(words, grids[-1].texts[i])}" for i in range(T)]
     return sheet.picture(f"Scores under a mask: {'; '.join(kept)}.")
 
@@ -217,19 +213,23 @@ def holes(tokens: Any, weights: Any, dropped: Any) -> Drawing:
     words, weights = tokens_of("tokens", tokens), matrix_of("weights", weights)
     weights = array_of("weights", weights, len(words), "keys")
     dropped = array_of("dropped", dropped, *weights.shape)
-    gone = (dropped == 0) & (weights != 0)
-    kept = (dropped != 0) & (weights != 0)
+    gone, says = _lost(weights, dropped)
     largest = float(max(np.abs(weights).max(), np.abs(dropped).max()))
     grids = fitted(lambda most: [grid(a, "weights", largest=largest, decimals=2, most=most)
                                  for a in (weights, dropped)], WIDTH - 170)  # fmt: skip
-    grown = np.unique((dropped[kept] / weights[kept]).round(2))
-    says = f"{gone.sum()} of {gone.size} dropped"
-    says += f", the rest × {grown[0]:.2f}" if len(grown) == 1 else ""
     sheet, columns = Sheet(), words if weights.shape[1] == len(words) else ()
     titles, lits = ("weights", "after dropout"), (True, ~gone[:, : len(grids[1].cells)])
     boxes = side_by_side(sheet, grids, titles, "→", rows=words, columns=columns, lits=lits)
     sheet.text((boxes[0].x + boxes[1].right[0]) / 2, boxes[0].bottom[1] + 20, says)
     return sheet.picture(f"Dropout: {says}. {rows_in_words(grids[1], words)}.")
+
+
+def _lost(weights: np.ndarray, dropped: np.ndarray) -> tuple[np.ndarray, str]:
+    """Where the holes are, and in words how many, and how the rest grows."""
+    gone, kept = (dropped == 0) & (weights != 0), (dropped != 0) & (weights != 0)
+    grown = np.unique((dropped[kept] / weights[kept]).round(2))
+    says = f"{gone.sum()} of {gone.size} dropped"
+    return gone, says + (f", the rest × {grown[0]:.2f}" if len(grown) == 1 else "")
 
 
 def cut_into_heads(tokens: Any, X: Any, heads: int, name: str = "q") -> Drawing:
@@ -242,16 +242,22 @@ def cut_into_heads(tokens: Any, X: Any, heads: int, name: str = "q") -> Drawing:
     if X.shape[1] > MOST:
         raise ValueError(f"X has {X.shape[1]} features, but a drawing has room for {MOST}")
     size = split_heads(X[None], as_whole("heads", heads, 1, MOST)).shape[-1]
-    whole, sheet, below = grid(X, name), Sheet(), CELL * (len(words) + 2)
+    whole, sheet = grid(X, name), Sheet()
     apart = min(46, (WIDTH - 130 - whole.width) / max(heads - 1, 1))
-    shift = (heads - 1) * apart / 2
-    sheet.matrix(shift, 0, whole, rows=words)
+    above = sheet.matrix((heads - 1) * apart / 2, 0, whole, rows=words)
     for h in range(heads):
-        part = whole.part(columns=slice(h * size, (h + 1) * size))
-        x = h * part.width
-        middle, y = sheet.brace(shift + x + 3, shift + x + part.width - 3, -13, INKS[name])
-        sheet.text(middle, y - 13, f"head {h + 1}", INKS[name], bold=True)
-        box = sheet.matrix(x + h * apart, below, part, rows=() if h else words)
-        sheet.arrow((middle, CELL * len(words)), box.top, colour=INKS[name], width=2)
+        part, x = whole.part(columns=slice(h * size, (h + 1) * size)), h * size * whole.cells[0]
+        from_x, to_x = above.x + x, x + h * apart
+        _head(sheet, part, f"head {h + 1}", from_x, Box(to_x, above.height, part.width))
+        sheet.matrix(to_x, above.height + 2 * CELL, part, rows=() if h else words)
     spoken = f"{X.shape[1]} features cut into {heads} heads of {size} features each"
     return sheet.picture(f"{spoken}. {rows_in_words(whole, words)}.")
+
+
+def _head(sheet: Sheet, part: Grid, name: str, x: float, below: Box) -> None:
+    """Draw the name of a head over its features from x on, and an arrow to where it goes."""
+    colour = INKS[part.name]
+    middle, y = sheet.brace(x + 3, x + part.width - 3, -13, colour)
+    sheet.text(middle, y - 13, name, colour, bold=True)
+    end = below.top[0], below.y + 2 * CELL
+    sheet.arrow((middle, below.y), end, colour=colour, width=2)

@@ -29,11 +29,7 @@ def arrows_of_scores(tokens: Any, scores: Any, asker: Any = None, *,
     Raises ValueError for other shapes.
     """
     words, name = tokens_of("tokens", tokens), colour_of("name", name)
-    T, at = len(words), None if asker is None else place_of("asker", asker, words)
-    one = np.ndim(scores) == 1 and at is not None
-    scores = array_of("scores", scores, *(T,) if one else (T, T), masked=True)
-    askers = range(T) if at is None else [at]
-    rows = scores[None] if one else scores[list(askers)]
+    T, (askers, rows) = len(words), _asked(words, scores, asker)
     drawn = grid(rows, name, decimals=2 if name == "weights" else None)
     sheet, slot = Sheet(), min((WIDTH - 2 * MARGIN) / T, 104)
     nodes = [Box(j * slot + 5, 0, slot - 10, 30) for j in range(T)]
@@ -41,12 +37,23 @@ def arrows_of_scores(tokens: Any, scores: Any, asker: Any = None, *,
         sheet.label(node, word, "k", share=0.18)
     largest = 1.0 if name == "weights" else drawn.largest or 1.0
     for i, row in zip(askers, rows, strict=True):
-        _fan(sheet, nodes, i, words[i], row / largest * (4 if at is None else 9), name)
-    if at is not None:
+        _fan(sheet, nodes, i, words[i], row / largest * (4 if asker is None else 9), name)
+    if asker is not None:
         sheet.cells(0, -CELL - 10, drawn._replace(cells=[slot] * T))
     asks = [f"{shortened(words[i])} asks: {each(words, texts)}"
             for i, texts in zip(askers, drawn.texts, strict=True)]  # fmt: skip
     return sheet.picture(f"Arrows as wide as {name}. {'; '.join(asks)}.")
+
+
+def _asked(words: Sequence[str], scores: Any, asker: Any) -> tuple[Sequence[int], np.ndarray]:
+    """Who asks, and the scores of each: (askers, T)."""
+    T = len(words)
+    if asker is None:
+        return range(T), array_of("scores", scores, T, T, masked=True)
+    at = place_of("asker", asker, words)
+    if np.ndim(scores) == 1:
+        return [at], array_of("scores", scores, T, masked=True)[None]
+    return [at], array_of("scores", scores, T, T, masked=True)[[at]]
 
 
 def _fan(sheet: Sheet, nodes: Sequence[Box], at: int, word: str, widths: np.ndarray,
@@ -78,7 +85,9 @@ def flow(groups: Mapping[str, Sequence[str]], lit: Any = ()) -> Drawing:
             y += 74
     spoken = [f"{name}: {' → '.join(map(shortened, steps))}"
               for name, steps in zip(names, rows.values(), strict=True)]  # fmt: skip
-    return sheet.picture("; ".join([*spoken, *[f"lit: {step}" for step in sorted(full)]]) + ".")
+    return sheet.picture(
+        "; ".join([*spoken, *[f"lit: {shortened(step)}" for step in sorted(full)]]) + "."
+    )
 
 
 def _lines(steps: Sequence[str]) -> list[list[tuple[str, Box]]]:

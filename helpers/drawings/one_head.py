@@ -67,6 +67,8 @@ def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: An
     arrays = _attend(len(words), at, X, Q, K, V, weights, *switches)
     full, shut = chosen_of("lit", lit or arrays, arrays), chosen_of("closed", closed, arrays)
     way = _Way(words, at, arrays, full, shut)
+    way.titles |= {"scaled": f"÷ √{np.shape(Q)[1]}"}
+    way.titles |= {} if weights is None else {"weights": "given"}
     for draw in (way.columns, way.query, way.links, way.sum):
         draw()
     return way.sheet.picture(way.in_words() + (f" Lit: {lit}." if lit else ""))
@@ -120,23 +122,33 @@ class _Way:
     def __init__(self, words: list[str], at: int, arrays: dict[str, np.ndarray], lit: set[str],
                  closed: set[str]):  # fmt: skip
         self.sheet, self.words, self.at = Sheet(), [shortened(word) for word in words], at
-        self.lit, self.closed, self.d = lit, closed, arrays["k"].shape[1]
-        self.pitch = 44 if len(words) <= 8 else 35
+        self.lit, self.closed, self.titles = lit, closed, {}
         beside = max(wide(word, bold=True) for word in self.words) + 10
         room = WIDTH - 2 * MARGIN - beside - 16  # the line of the sum
         self.grids = _fitting(arrays, room)
-        columns = [step for step in arrays if step not in _BELOW]
+        self.pitch = 44 if len(words) <= 8 else 35
+        self.gap, self.boxes = 0.0, {}
+        self._place(room)
+
+    def _place(self, room: float) -> None:
+        """Find where the rows of each step stand, as far apart as there is room."""
+        columns = [step for step in self.grids if step not in _BELOW]
         content = sum(self.grids[step].width for step in columns)
         self.gap = min((room - content) / (len(columns) - 1), _GAP[1])
-        self.boxes: dict[str, list[Box]] = {}
         x = 0.0
-        for step in columns:
-            column = Box(x, 44, self.grids[step].width)
-            self.boxes[step] = [column._replace(y=44 + i * self.pitch) for i in range(len(words))]
-            x += column.width + self.gap
+        for step, after in zip(columns, [*columns[1:], columns[-1]], strict=True):
+            here, there = self.grids[step].width, self.grids[after].width
+            rows = range(44, 44 + self.pitch * len(self.words), self.pitch)
+            self.boxes[step] = [Box(x, y, here) for y in rows]
+            names = (self._named(step) + self._named(after)) / 2 + 8
+            x += max(here + self.gap, (here - there) / 2 + names)
         for step, above in (("q", "k"), ("context", "shares")):
             last = self.boxes[above][-1]
             self.boxes[step] = [last._replace(y=last.y + CELL + 26)]
+
+    def _named(self, step: str) -> float:
+        """How wide a step's name is."""
+        return max(wide(STEPS[step].title, bold=True), wide(STEPS[step].note))
 
     def ink(self, step: str) -> str:
         """The colour of a step's words and arrows."""
@@ -150,8 +162,7 @@ class _Way:
             title, note, *_ = STEPS[step]
             if step not in _BELOW:
                 x, lit = rows[0].top[0], step in self.lit
-                title = title.replace("d", str(self.d)) if step == "scaled" else title
-                self.sheet.text(x, 6, title, self.ink(step), bold=lit)
+                self.sheet.text(x, 6, self.titles.get(step, title), self.ink(step), bold=lit)
                 self.sheet.text(x, 27, note)
             self._step(step, rows)
 

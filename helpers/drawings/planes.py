@@ -1,6 +1,6 @@
 """Vectors of two features as points and arrows in a plane."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,15 +33,14 @@ def plane(tokens: Any, V: Any, contexts: Any, asker: Any = None, *,
     words = tokens_of("tokens", tokens)
     V, contexts = array_of("V", V, len(words), 2), array_of("contexts", contexts, len(words), 2)
     shown = range(len(words)) if asker is None else [place_of("asker", asker, words)]
-    sheet, points = Sheet(), np.vstack([V, contexts])
-    field = _Plane(sheet, points, labels_of("names", names, 2))
+    sheet = Sheet()
+    field = _Plane(sheet, np.vstack([V, contexts]), labels_of("names", names, 2))
     sheet.area([field.at(corner) for corner in _hull(V)], INKS["v"])
     for i, (v, c) in enumerate(zip(V, contexts, strict=True)):
         sheet.dot(*field.at(v), INKS["v"])
         sheet.dot(*field.at(c), INKS["context"], lit=i in shown)
-    if asker is not None:
-        ends = field.at(V[shown[0]]), field.at(contexts[shown[0]])
-        sheet.arrow(*ends, colour=INKS["context"], width=2.2)
+    for i in shown[: asker is not None]:
+        sheet.arrow(field.at(V[i]), field.at(contexts[i]), colour=INKS["context"], width=2.2)
     field.names(list(zip(V, words, strict=True)), INKS["v"])
     field.names([(contexts[i], f"{words[i]} in context") for i in shown], INKS["context"])
     moves = [f"{shortened(word)} {in_brackets(v)} → {in_brackets(c)}"
@@ -62,16 +61,21 @@ def moved(token: str, word: Any, context: Any, *,
         rows, ("x", "context", "context"), strict=True)], WIDTH - 120)  # fmt: skip
     side_by_side(sheet, grids, titles, "+=", y=90)
     if len(word) == 2:
-        field = _Plane(sheet, np.array([word * 0, *rows[::2]]), labels_of("names", names, 2))
-        start, *ends = (field.at(point) for point in (np.zeros(2), word, word + context))
-        sheet.arrow(start, ends[0], colour=INKS["x"], width=2.2)
-        sheet.arrow(*ends, colour=INKS["context"], width=3.5)
-        sheet.arrow(start, ends[1], colour=INKS["x"], dashed=True)
-        field.names([(word, label), (word + context, titles[2])], INKS["context"])
-    spoken = " + ".join(
-        f"{title} {in_brackets(row)}" for title, row in zip(titles[:2], rows, strict=False)
-    )
-    return sheet.picture(f"{spoken} = {in_brackets(rows[2])}.")
+        points = {"": word * 0, label: word, titles[2]: word + context}
+        _arrows_added(
+            _Plane(sheet, np.array([*points.values()]), labels_of("names", names, 2)), points
+        )
+    vectors = [in_brackets(row) for row in rows]
+    return sheet.picture(f"{label} {vectors[0]} + context {vectors[1]} = {vectors[2]}.")
+
+
+def _arrows_added(field: "_Plane", points: Mapping[str, np.ndarray]) -> None:
+    """Draw the way from nothing to a word, and on by its context; the last two points' names."""
+    nothing, word, end = map(field.at, points.values())
+    field.sheet.arrow(nothing, word, colour=INKS["x"], width=2.2)
+    field.sheet.arrow(word, end, colour=INKS["context"], width=3.5)
+    field.sheet.arrow(nothing, end, colour=INKS["x"], dashed=True)
+    field.names([(point, name) for name, point in points.items()][1:], INKS["context"])
 
 
 class _Plane:
@@ -118,7 +122,8 @@ class _Plane:
         for place, words in together.items():
             line = shortened(", ".join(dict.fromkeys(words)), 260)
             for spot in self._free(place, wide(line, True))[:1]:
-                self.taken.append(self.sheet.text(*spot, line, colour, bold=True))
+                x, y, long, high = self.sheet.text(*spot, line, colour, bold=True)
+                self.taken.append(Box(x - 8, y, long + 16, high))  # no two read as one line
 
     def _free(self, place: Point, long: float) -> list[Point]:
         """Middles for a text beside a point where nothing stands yet, outer ones first."""

@@ -38,6 +38,7 @@ _TO_MIDDLE = {"x": (0.95, "#ffffff"), "q": (0.84, "#000000"), "k": (0.9, "#fffff
               "v": (0.92, "#000000"), "scores": (0.85, "#ffffff"), "weights": (0.95, "#ffffff"),
               "context": (0.58, "#ffffff")}  # fmt: skip
 INKS = {name: mixed(OF[name], *middle) for name, middle in _TO_MIDDLE.items()}
+MASKED = tint("context", 1, 1)  # the ground of −∞
 
 
 class Box(NamedTuple):
@@ -186,12 +187,7 @@ def _png(figure: Figure) -> bytes:
 
 def _drawn(figure: Figure, dpi: int, shades: int) -> bytes:
     """PNG bytes of the most common colours of a figure; what has another gets the nearest."""
-    figure.set_dpi(dpi)
-    canvas = FigureCanvasAgg(figure)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from font")
-        canvas.draw()
-    pixels = np.array(canvas.buffer_rgba())
+    pixels = _pixels(figure, dpi)
     packed = pixels.view(np.uint32).ravel()
     starts = np.flatnonzero(np.diff(packed, prepend=~packed[:1]))  # of runs, to sort fewer
     lengths = np.diff(starts, append=packed.size)
@@ -203,6 +199,15 @@ def _drawn(figure: Figure, dpi: int, shades: int) -> bytes:
     data = io.BytesIO()
     image.save(data, format="png", optimize=True)
     return data.getvalue()
+
+
+def _pixels(figure: Figure, dpi: int) -> np.ndarray:
+    figure.set_dpi(dpi)
+    canvas = FigureCanvasAgg(figure)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font")
+        canvas.draw()
+    return np.array(canvas.buffer_rgba())
 
 
 def _nearest(colours: np.ndarray, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -250,9 +255,9 @@ class Sheet:
         """
         lit = np.broadcast_to(lit, drawn.values.shape)
         for (i, j), value in np.ndenumerate(drawn.values):
-            full = lit[i, j] and drawn.texts[i][j] != "−∞"
-            ground = tint(drawn.name, value, drawn.largest) if full else None
-            self.cell(drawn.box(x, y, i, j, pitch), drawn.texts[i][j], ground)
+            words = drawn.texts[i][j]
+            ground = MASKED if words == "−∞" else tint(drawn.name, value, drawn.largest)
+            self.cell(drawn.box(x, y, i, j, pitch), words, ground if lit[i, j] else None)
         return [drawn.box(x, y, i, pitch=pitch) for i in range(len(drawn.values))]
 
     def matrix(self, x: float, y: float, drawn: Grid, *, title: str = "", rows: Sequence[str] = (),

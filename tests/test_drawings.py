@@ -1,0 +1,365 @@
+"""Drawings made from arrays: their numbers, their words, and whether they can be read."""
+
+import io
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Circle, PathPatch, Polygon, Rectangle
+from matplotlib.text import Text
+from PIL import Image
+from test_figures import GROUNDS, contrast
+
+from helpers import drawings, figures
+from helpers.drawings import sheet
+
+pytestmark = pytest.mark.slow
+
+TABLE = {"the": [0, 0, 0], "shop": [0, 1, 3], "sells": [1, 0, 2], "apple": [2, 2, 0],
+         "and": [0, 0, 0], "banana": [4, 0, 1], "laptop": [0, 4, 1]}  # fmt: skip
+WORDS = "the shop sells apple and banana".split()
+X = np.array([TABLE[word] for word in WORDS])
+W_Q, W_K = np.array([[1, 0], [0, 1], [0, 0]]), np.array([[0.5, 0], [0, 0.5], [0, 0]])
+Q, K, V = X @ W_Q, X @ W_K, X @ W_Q
+S = Q @ K.T
+A = np.exp(S / np.sqrt(2)) / np.exp(S / np.sqrt(2)).sum(axis=1, keepdims=True)
+APPLE = WORDS, X, Q, K, V, "apple"
+TWELVE = [f"word{i}" for i in range(12)]
+NOISE = np.random.default_rng(5).normal(size=(12, 8))
+
+
+def pictures(words=WORDS):
+    """What can be drawn of six words: name → picture."""
+    kept = np.arange(36).reshape(6, 6) % 3 > 0
+    return {
+        "head": drawings.head(words, X, Q, K, V, 3),
+        "head, one step lit": drawings.head(words, X, Q, K, V, 3, lit="weights"),
+        "head, closed": drawings.head(words, X, Q, K, V, 3, closed=["q", "scaled", "weights"]),
+        "head, causal": drawings.head(words, X, Q, K, V, 3, causal=True),
+        "matrix": drawings.matrix(A, "weights", rows=words, columns=words, title="A", lit=(3, 5)),
+        "product": drawings.product(X, W_Q, rows=words, lit=(3, 1)),
+        "split": drawings.split_qkv(words[3], X[3], W_Q, W_K, W_Q),
+        "row": drawings.pick_row(words, X, 3),
+        "arrows": drawings.arrows_of_scores(words, S - 1, 3),
+        "all arrows": drawings.arrows_of_scores(words, A, name="weights"),
+        "plane": drawings.plane(words, V, A @ V, 3, names=("food", "device")),
+        "moved": drawings.moved(words[3], V[3], (A @ V)[3], names=("food", "device")),
+        "mask": drawings.mask_over(words, S),
+        "heads": drawings.cut_into_heads(words, np.hstack([Q, K, V, Q]), 2),
+        "holes": drawings.holes(words, A, A * kept / (2 / 3)),
+        "flow": drawings.flow({"reads": ["x", *words], "writes": words}, words[3]),
+    }
+
+
+def large():
+    """The largest that are drawn whole, with numbers of six characters."""
+    twelve = NOISE @ NOISE.T
+    weights = np.abs(NOISE)[:, :6]
+    return {
+        "large head": drawings.head(TWELVE, NOISE, NOISE, NOISE, NOISE, 4),
+        "large matrix": drawings.matrix(twelve, rows=TWELVE, columns=TWELVE),
+        "large product": drawings.product(NOISE, NOISE[:8], rows=TWELVE, lit=(11, 0)),
+        "large split": drawings.split_qkv("apple", NOISE[0], *[NOISE[:8]] * 3),
+        "large row": drawings.pick_row(TWELVE, NOISE, 7),
+        "large arrows": drawings.arrows_of_scores(TWELVE, twelve, 2),
+        "large plane": drawings.plane(TWELVE, NOISE[:, :2], NOISE[:, 2:4] / 4),
+        "large mask": drawings.mask_over(TWELVE, twelve),
+        "large heads": drawings.cut_into_heads(TWELVE, twelve, 4, "v"),
+        "large holes": drawings.holes(TWELVE, weights, weights * (weights > 0.5)),
+        "large flow": drawings.flow({"reads": TWELVE, "writes": TWELVE}, "word3"),
+    }
+
+
+HOSTILE = ["$x$ _y_ ^2", "<script>alert(1)</script>", "مرحبا بالعالم", "👩\u200d👧", "a\nb\tc\x00",
+           "W" * 5000]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Every picture with the figure that it was drawn from: name → (picture, figure)."""
+    kept, draw = {}, sheet._png
+
+    def keep(figure):
+        png = draw(figure)
+        kept[png] = figure
+        return png
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sheet, "_png", keep)
+        made = pictures() | large()
+        made |= {f"{name}, hostile": picture for name, picture in pictures(HOSTILE).items()}
+        return {name: (picture, kept[picture.png]) for name, picture in made.items()}
+
+
+def texts(figure):
+    return [text for text in figure.findobj(Text) if text.get_text()]
+
+
+def numbers(figure):
+    """How often each number is written."""
+    said = [text.get_text().replace("−", "-") for text in texts(figure)]
+    return Counter(text for text in said if text.replace(".", "").lstrip("-").isdigit())
+
+
+def expected(*arrays):
+    """Numbers as they must be written: (array, decimals) …"""
+    return Counter(f"{n:.{decimals}f}" for array, decimals in arrays for n in np.ravel(array))
+
+
+def test_a_head_shows_the_numbers_of_its_arrays(drawn):
+    w = A[3]
+    first = (X, 1), (K, 1), (Q[3], 1), (S[3], 1), (S[3] / np.sqrt(2), 2), (w, 2)
+    last = (V, 1), (w[:, None] * V, 2), (w @ V, 2)
+    assert numbers(drawn["head"][1]) == expected(*first, *last)
+    assert numbers(drawn["head, one step lit"][1]) == expected(*first, *last)
+    shown = expected(*first[:2], first[3], *last)
+    assert numbers(drawn["head, closed"][1]) == shown
+
+
+def test_a_causal_head_hides_what_comes_later(drawn):
+    picture, figure = drawn["head, causal"]
+    w = np.exp(S[3, :4] / np.sqrt(2))
+    w = np.append(w / w.sum(), [0, 0])
+    scaled = S[3] / np.sqrt(2)
+    first = (X, 1), (K, 1), (Q[3], 1), (S[3], 1), (scaled, 2), (scaled[:4], 2), (w, 2)
+    assert numbers(figure) == expected(*first, (V, 1), (w[:, None] * V, 2), (w @ V, 2))
+    assert [text.get_text() for text in texts(figure)].count("−∞") == 2
+    assert "masked the 0.00, shop 0.71, sells 0.71, apple 2.83, and −∞, banana −∞" in picture.alt
+
+
+def test_the_words_of_a_head_say_its_numbers(drawn):
+    alt = drawn["head"][0].alt
+    assert "apple asks; query 2.0, 2.0" in alt
+    assert "score the 0.0, shop 1.0, sells 1.0, apple 4.0, and 0.0, banana 4.0" in alt
+    assert "weight the 0.03, shop 0.05, sells 0.05, apple 0.42, and 0.03, banana 0.42" in alt
+    assert alt.endswith("sum 2.60, 0.90.")
+    assert drawn["head, one step lit"][0].alt.endswith("Lit: weights.")
+    closed = drawn["head, closed"][0].alt
+    assert "weight closed: notebook 05 opens it" in closed and "0.42" not in closed
+
+
+def test_given_weights_and_unscaled_scores_are_drawn():
+    by_hand = drawings.head(*APPLE, weights=[0, 0, 0, 0.5, 0, 0.5])
+    assert by_hand.alt.endswith("banana 0.50; sum 3.00, 1.00.")
+    plain = drawings.head(*APPLE, scaled=False)
+    w = np.exp(S[3]) / np.exp(S[3]).sum()
+    assert "scaled" not in plain.alt and f"banana {w[5]:.2f}" in plain.alt
+
+
+def test_the_other_drawings_show_the_numbers_of_their_arrays(drawn):
+    number_of = {name: numbers(figure) for name, (_, figure) in drawn.items()}
+    assert number_of["matrix"] == expected((A, 2))
+    assert number_of["product"] == expected((X, 1), (W_Q, 1), (Q, 1))
+    assert number_of["split"] == expected((X[3], 1), (W_Q, 1), (W_K, 1), (W_Q, 1), (Q[3], 1),
+                                          (K[3], 1), (V[3], 1))  # fmt: skip
+    assert number_of["row"] == expected((np.arange(6) == 3, 0), (X, 1), (X[3], 1))
+    assert number_of["arrows"] == expected((S[3] - 1, 1))
+    assert number_of["mask"] == expected((S, 1), (S[np.tri(6, dtype=bool)], 1))
+    both = np.hstack([Q, K, V, Q])
+    assert number_of["heads"] == expected((both, 1), (both, 1))
+    kept = np.arange(36).reshape(6, 6) % 3 > 0
+    assert number_of["holes"] == expected((A, 2), (A * kept / (2 / 3), 2))
+    moved = expected((V[3], 1), ((A @ V)[3], 2), (V[3] + (A @ V)[3], 2))
+    assert not moved - number_of["moved"]  # beside those of the axes
+
+
+def test_the_other_drawings_say_their_numbers(drawn):
+    said = {name: picture.alt for name, (picture, _) in drawn.items()}
+    assert "apple 0.03, 0.05, 0.05, 0.42, 0.03, 0.42" in said["matrix"]
+    assert "Lit: 2.0 × 0.0 + 2.0 × 1.0 + 0.0 × 0.0 = 2.0." in said["product"]
+    assert "q (what it asks) 2.0, 2.0; k (what it offers) 1.0, 1.0" in said["split"]
+    assert said["row"].endswith("stands at apple: it picks the row 2.0, 2.0, 0.0.")
+    assert "apple asks: the −1.0, shop 0.0" in said["arrows"]
+    assert "apple asks: the 0.03, shop 0.05" in said["all arrows"]
+    assert "apple (2.0, 2.0) → (2.60, 0.90)" in said["plane"]
+    assert "apple (2.0, 2.0) + context (2.60, 0.90) = (4.60, 2.90)" in said["moved"]
+    assert "apple sees the 0.0, shop 1.0, sells 1.0, apple 4.0, and −∞, banana −∞" in said["mask"]
+    assert "8 features cut into 2 heads of 4 features each" in said["heads"]
+    assert "12 of 36 dropped, the rest × 1.50" in said["holes"]
+    assert said["flow"].endswith("lit: apple.")
+
+
+def test_features_that_do_not_fit_are_left_out_and_said_to_be(drawn):
+    picture, figure = drawn["large head"]
+    assert sum(text.get_text() == "…" for text in texts(figure)) == 12 * 4 + 2
+    assert f"query {NOISE[4, 0]:.2f}, …".replace("-", "−") in picture.alt
+
+
+def lines(figure, colour):
+    """The shafts of all arrows of one colour, in the order in which they were drawn."""
+    paths = [path for path in figure.axes[0].patches if isinstance(path, PathPatch)]
+    return [path for path in paths if to_rgba(path.get_edgecolor())[:3] == to_rgba(colour)[:3]]
+
+
+def test_arrows_are_as_wide_as_the_weights(drawn):
+    pink = sheet.INKS["weights"]
+    widths = [line.get_linewidth() / 0.75 for line in lines(drawn["head"][1], pink)]
+    np.testing.assert_allclose(widths, 0.8 + 8 * A[3])
+    widths = [line.get_linewidth() / 0.75 for line in lines(drawn["all arrows"][1], pink)]
+    np.testing.assert_allclose(widths, 0.6 + 4 * A.ravel())
+    below_zero = lines(drawn["arrows"][1], sheet.INKS["scores"])
+    assert [line.get_linestyle() == "--" for line in below_zero] == (S[3] < 1).tolist()
+
+
+def test_arrows_point_at_cells_and_boxes(drawn):
+    """The tip of each arrow of the head lies on an edge: of a row of cells, or of a meeting."""
+    for name in ("head", "head, causal", "large head"):
+        shapes = drawn[name][1].axes[0].patches
+        edges = {x for cell in shapes if isinstance(cell, Rectangle)
+                 for x in (cell.get_x(), cell.get_x() + cell.get_width())}  # fmt: skip
+        edges |= {dot.center[0] - 6 for dot in shapes if isinstance(dot, Circle)}
+        tips = [shape.get_xy()[0, 0] for shape in shapes if isinstance(shape, Polygon)]
+        assert len(tips) > 30
+        assert all(min(abs(tip - edge) for edge in edges) < 0.01 for tip in tips), name
+
+
+def test_only_the_lit_step_is_drawn_full(drawn):
+    shapes = drawn["head, one step lit"][1].axes[0].patches
+    full = [cell for cell in shapes if isinstance(cell, Rectangle) and cell.get_facecolor()[3]]
+    assert len(full) == 6 and len({cell.get_x() for cell in full}) == 1
+    from_left = sorted({cell.get_x() for cell in shapes if isinstance(cell, Rectangle)})
+    assert from_left.index(full[0].get_x()) == 3 + 2 + 2  # after x, k, scores and scaled
+
+
+def over(colour, ground):
+    """What is seen of a colour with some alpha on a ground."""
+    colour, ground = to_rgba(colour), to_rgba(ground)
+    return [
+        colour[3] * c + (1 - colour[3]) * g for c, g in zip(colour[:3], ground[:3], strict=True)
+    ]
+
+
+def under(text, figure, page):
+    """The ground that a text is read on: the page's, or what was laid over it."""
+    middle = text.get_window_extent().get_points().mean(axis=0)
+    seen = to_rgba(page)
+    for patch in sorted(figure.axes[0].patches, key=lambda patch: patch.zorder):
+        if patch.get_facecolor()[3] and patch.contains_point(middle):
+            seen = over(patch.get_facecolor(), seen)
+    return seen[:3]
+
+
+@pytest.mark.parametrize("page", GROUNDS.values(), ids=GROUNDS)
+def test_every_text_is_read_on_light_and_on_dark_pages(drawn, page):
+    for name, (_, figure) in drawn.items():
+        for text in texts(figure):
+            ratio = contrast(text.get_color(), under(text, figure, page))
+            assert ratio >= (3.3 if "plane" in name else 4.0), (name, text.get_text(), ratio)
+
+
+@pytest.mark.parametrize("page", GROUNDS.values(), ids=GROUNDS)
+@pytest.mark.parametrize("name", sheet.INKS)
+def test_lines_and_titles_stand_out_on_light_and_on_dark_pages(name, page):
+    assert contrast(sheet.INKS[name], page) >= 4.3
+
+
+def test_letters_are_large_enough_on_a_narrow_page(drawn):
+    """9 CSS pixels and more where a picture is shown 540 pixels wide."""
+    for name, (picture, figure) in drawn.items():
+        smallest = min(text.get_fontsize() for text in texts(figure)) / 0.75
+        assert smallest * min(1, 540 / picture.width) >= 9, (name, picture.width)
+
+
+def test_no_text_covers_another_or_leaves_its_cell_or_the_picture(drawn):
+    for name, (_, figure) in drawn.items():
+        boxes = [text.get_window_extent().padded(-1.5) for text in texts(figure)]
+        said = [text.get_text() for text in texts(figure)]
+        for i, box in enumerate(boxes):
+            clash = [said[j] for j in range(i) if box.overlaps(boxes[j])]
+            assert not clash, (name, said[i], clash)
+            inside = figure.bbox.padded(1)
+            assert inside.x0 <= box.x0 and box.x1 <= inside.x1, (name, said[i])
+            assert inside.y0 <= box.y0 and box.y1 <= inside.y1, (name, said[i])
+        cells = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
+        for cell in cells:
+            area = cell.get_window_extent()
+            for box, words in zip(boxes, said, strict=True):
+                if area.contains(*box.get_points().mean(axis=0)):
+                    assert area.x0 <= box.x0 and box.x1 <= area.x1, (name, words)
+
+
+def test_pictures_have_no_ground_and_are_small(drawn):
+    for name, (picture, _) in drawn.items():
+        assert isinstance(picture, figures.Picture)
+        image = Image.open(io.BytesIO(picture.png)).convert("RGBA")
+        corners = [image.getpixel((x, y))[3] for x in (0, image.width - 1) for y in (0, 1)]
+        assert max(corners) == 0 and len(picture.png) <= 60_000, (name, len(picture.png))
+
+
+def test_colours_stay_what_they_are(drawn):
+    """Of a picture with few colours none is changed: each cell has exactly its tint."""
+    picture, figure = drawn["head"]
+    seen = {colour for _, colour in Image.open(io.BytesIO(picture.png)).convert("RGBA").getcolors()}
+    cells = [
+        patch.get_facecolor() for patch in figure.axes[0].patches if isinstance(patch, Rectangle)
+    ]
+    assert {tuple(round(255 * c) for c in cell) for cell in cells if cell[3]} <= seen
+
+
+def test_hostile_words_are_text(drawn, recwarn):
+    drawings.head(HOSTILE, X, Q, K, V, 1)
+    assert not [str(warning.message) for warning in recwarn]
+    picture, figure = drawn["head, hostile"]
+    said = [text.get_text() for text in texts(figure)]
+    assert "$x$ _y_ ^2" in said and "a⏎b·c·" in said
+    assert any(text.startswith("<scr") and text.endswith("…") for text in said)
+    assert not any(text.get_parse_math() for text in texts(figure))
+    assert len(picture.alt) < 1500 and "\n" not in picture.alt
+
+
+def test_the_same_arrays_make_the_same_picture():
+    assert drawings.head(*APPLE).png == drawings.head(*APPLE).png
+    assert drawings.head(*APPLE).png != drawings.head(*APPLE[:-1], "banana").png
+
+
+def with_nan(array):
+    return np.where(np.arange(array.size).reshape(array.shape) == 1, np.nan, array)
+
+
+BAD = {
+    "tokens has 13 words": lambda: drawings.head(["a"] * 13, X, Q, K, V, 0),
+    "X has shape (5, 3), but must be (6, features)": lambda: drawings.head(
+        WORDS, X[:5], Q, K, V, 0
+    ),
+    "K has shape (6, 3), but must be (6, 2)": lambda: drawings.head(WORDS, X, Q, X, V, 0),
+    "V (6, 2) has nan at (0, 1)": lambda: drawings.head(WORDS, X, Q, K, with_nan(V), 0),
+    "asker is 'pear', but must be one of the, shop": lambda: drawings.head(*APPLE[:-1], "pear"),
+    "asker is 6, but must be a whole number": lambda: drawings.head(*APPLE[:-1], 6),
+    "weights has shape (5,), but must be (6,)": lambda: drawings.head(*APPLE, weights=[0.2] * 5),
+    "lit is 'mask', but must be one of x, k": lambda: drawings.head(*APPLE, lit="mask"),
+    "lit is 'masked'": lambda: drawings.head(*APPLE, lit="masked"),
+    "closed is 'softmax'": lambda: drawings.head(*APPLE, closed=["softmax"]),
+    "array (6, 2) has nan": lambda: drawings.matrix(with_nan(V)),
+    "name is 'z', but must be one of x, q": lambda: drawings.matrix(V, "z"),
+    "rows has 2 labels, but needs 6": lambda: drawings.matrix(V, rows=["a", "b"]),
+    "array has 13 rows": lambda: drawings.matrix(np.ones((13, 1))),
+    "W has shape (2, 3), but must be (3, columns)": lambda: drawings.product(X, W_Q.T),
+    "lit's column is 2": lambda: drawings.product(X, W_Q, lit=(0, 2)),
+    "lit is 3, but must be (row, column)": lambda: drawings.product(X, W_Q, lit=3),
+    "W_k has shape (2, 2)": lambda: drawings.split_qkv("apple", X[3], W_Q, W_K[:2], W_Q),
+    "chosen is 'pear'": lambda: drawings.pick_row(WORDS, X, "pear"),
+    "scores has shape (6, 2), but must be (6, 6)": lambda: drawings.arrows_of_scores(WORDS, Q),
+    "contexts has shape (6, 3)": lambda: drawings.plane(WORDS, V, X),
+    "context has shape (3,), but must be (2,)": lambda: drawings.moved("apple", V[3], X[3]),
+    "allowed has shape (6, 5)": lambda: drawings.mask_over(WORDS, S, np.ones((6, 5), bool)),
+    "dropped has shape (6, 5)": lambda: drawings.holes(WORDS, A, A[:, :5]),
+    "num_heads": lambda: drawings.cut_into_heads(WORDS, np.hstack([X, V]), 2),
+    "X has 13 features": lambda: drawings.cut_into_heads(WORDS, np.ones((6, 13)), 1),
+    "lit is 'sum', but must be one of a, b": lambda: drawings.flow({"reads": ["a", "b"]}, "sum"),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_what_does_not_fit_is_named(message):
+    with pytest.raises(ValueError) as error:
+        BAD[message]()
+    assert message in str(error.value)
+
+
+def test_drawings_do_not_load_torch():
+    code = "import sys, helpers.drawings; print('torch' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
