@@ -17,7 +17,6 @@ from helpers.given import as_array
 from helpers.operations import Program
 
 LETTERS = "qkvo"
-PARTS = layers.MultiHeadAttention | layers.ResidualLayer | models.LayerStack  # work on vectors
 READERS = layers.DecoderLayer | models.Decoder  # of a memory
 
 
@@ -41,7 +40,7 @@ def describe(model: nn.Module, x: Any = None, memory: Any = None, *,
 
 
 def _write(p: Program, model: nn.Module, x: Any, memory: Any, causal: bool) -> None:
-    if isinstance(model, PARTS):
+    if is_part(model):
         _part_alone(p, model, x, memory, causal)
     elif hasattr(model, "decoder"):
         _encoder_decoder(p, model)
@@ -51,6 +50,15 @@ def _write(p: Program, model: nn.Module, x: Any, memory: Any, causal: bool) -> N
         _decoder_only(p, model)
     else:
         raise AttributeError("parts that are known")
+
+
+def is_part(model: nn.Module) -> bool:
+    """Whether a module works on vectors and not on tokens: an attention, a layer, or several."""
+    return _attends(model) or isinstance(model, layers.ResidualLayer | models.LayerStack)
+
+
+def _attends(module: nn.Module) -> bool:
+    return hasattr(module, "num_heads") and all(hasattr(module, f"W_{k}") for k in LETTERS)
 
 
 # ---------------------------------------------------------------- layers
@@ -64,7 +72,8 @@ def attention(p: Program, at: str, module: layers.MultiHeadAttention, x: str,
     whole = f"{at}/{ops.whole_path(module.num_heads)}"
     p.origins |= {f"{whole}/{k}": getattr(module, f"W_{k}") for k in "qkv"}
     p.origins |= {at: module, f"{at}/out": module.W_o}
-    return ops.attention(p, at, x, learned, module.num_heads, memory=memory, scale=module.scale,
+    scale = getattr(module, "scale", None)  # 1/√d unless the module says otherwise
+    return ops.attention(p, at, x, learned, module.num_heads, memory=memory, scale=scale,
                          causal=causal)  # fmt: skip
 
 
@@ -190,7 +199,7 @@ def width(part: nn.Module) -> int:
 
 def _part_alone(p: Program, part: nn.Module, x: Any, memory: Any, causal: bool) -> None:
     given = _given(p, "x", x, part, title="x", note="word vector", rows="text")
-    alone = isinstance(part, layers.MultiHeadAttention)
+    alone = _attends(part)
     source = None
     if isinstance(part, READERS) or (alone and memory is not None):
         source = _given(p, "memory", memory, part, title="memory", rows="memory")

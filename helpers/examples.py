@@ -20,4 +20,6 @@ APPLE = {
     "W_q": _FOOD_AND_DEVICE,  # (3, 2)
     "W_k": _FOOD_AND_DEVICE / 2,
     "W_v": _FOOD_AND_DEVICE,
+    "names": {"x": ["food", "device", "trade"]}
+    | {step: ["food", "device"] for step in ("q", "k", "v", "context")},
 }

@@ -9,6 +9,7 @@ from helpers.given import (
     MOST,
     as_array,
     as_floats,
+    as_labels,
     as_list,
     as_switch,
     as_whole,
@@ -28,7 +29,7 @@ def checked(model: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ValueError or TypeError, naming the array, for what `of_arrays` refuses.
     """
-    more = ["positions", *ATTENTION, "num_heads", "causal", "encoder", "output"]
+    more = ["positions", *ATTENTION, "num_heads", "causal", "encoder", "output", "names"]
     _check_keys("model", model, ["table"], more)
     sizes: Sizes = {}
     found = {"table": _fitting("table", model["table"], "Vd", sizes)}
@@ -42,6 +43,10 @@ def checked(model: Mapping[str, Any]) -> dict[str, Any]:
     found["encoder"] = [_layer(f"encoder[{i}]", layer, sizes) for i, layer in enumerate(layers)]
     if "output" in model:
         found["output"] = _fitting("output", model["output"], "dV", sizes)
+    names = model.get("names", {})
+    if not isinstance(names, Mapping):
+        raise TypeError(f"names is {said(names)}, but must be lists of features by their step")
+    found["names"] = {step: as_labels(f"names[{step!r}]", list_) for step, list_ in names.items()}
     return found
 
 

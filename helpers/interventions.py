@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from helpers import layers
-from helpers.anatomy import PARTS, describe, width
+from helpers.anatomy import describe, is_part, width
 from helpers.cache import KeyValueCache
 from helpers.operations import OFF, Operation, by_name, has_place, is_off
 
@@ -44,7 +44,7 @@ class _Interventions:
     """Changes on their way into a model, and how each of them is undone."""
 
     def __init__(self, model: nn.Module, changes: Sequence[Mapping], undo: ExitStack) -> None:
-        vectors = np.zeros((1, width(model))) if isinstance(model, PARTS) else None
+        vectors = np.zeros((1, width(model))) if is_part(model) else None
         self.program = describe(model, vectors, vectors, causal=True)
         self.model, self.undo = model, undo
         self.changed = by_name(self.program, changes)
@@ -63,7 +63,7 @@ class _Interventions:
                 self._change_input(at, module)
             elif at.rpartition("/")[2] not in TABLES:
                 self._change_step(op, module)
-        for name in self.changed.keys() & {"x", "memory"} if isinstance(self.model, PARTS) else ():
+        for name in self.changed.keys() & {"x", "memory"} if is_part(self.model) else ():
             hook = partial(_edit_given, self.edit, name)
             self._hook(self.model.register_forward_pre_hook, hook, with_kwargs=True)
         if any(self._needs_all_rows(change) for own in self.changed.values() for change in own):

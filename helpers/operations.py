@@ -42,7 +42,9 @@ class Program:
     weights: dict[str, np.ndarray] = field(default_factory=dict)  # (rows, columns)
     vocab: dict[str, list[str]] = field(default_factory=dict)  # "text", and "written" if any
     origins: dict[str, str] = field(default_factory=dict)  # the module of a path, for hooks
-    names: dict[str, list[str]] = field(default_factory=dict)  # of columns, where they have some
+    names: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # of features, by the step's last name
 
     def add(self, name: str, kind: str, *inputs: str, weights: Mapping[str, Any] | None = None,
             rows: str | None = None, **how: Any) -> str:  # fmt: skip
@@ -371,11 +373,12 @@ def of_arrays(arrays: Mapping[str, Any]) -> Program:
 
     `table` (V, d), maybe `positions` ((T, d), or True for waves), then `W_q`, `W_k`, `W_v` of one
     attention with maybe `W_o`, `num_heads` and `causal`; or `encoder`, `helpers.blocks`'
-    parameters of a layer (or a list of them); last maybe `output` (d, V). Raises ValueError for a
-    key that is not known or missing, shapes that do not fit, and numbers that are not finite.
+    parameters of a layer (or a list of them); last maybe `output` (d, V). `names` are those of the
+    features, by step: {"x": ["food", …], "q": …}. Raises ValueError for a key that is not known or
+    missing, shapes that do not fit, and numbers that are not finite.
     """
     model = checked(arrays)
-    p = Program()
+    p = Program(names=model["names"])
     x = embedding(p, model["table"])
     x = with_positions(p, x, model["positions"])
     if "W_q" in model:

@@ -43,7 +43,7 @@ function placed(view, p, n) {
       cut: cut && name !== "share", middle: left + (count * p.wide) / 2, ...o, ...head };
     left += count * p.wide + p.gap;
   };
-  put("x", p.x, n(p.x), { title: "x", note: "word vector" });
+  put("x", p.x, n(p.x), { title: "x", note: view.engine.names?.x?.join(", ") ?? "word vector" });
   put("k", p.k, n(p.k));
   for (const o of p.steps) put(o.name, null, 1, o);
   put("v", p.v, n(p.v));

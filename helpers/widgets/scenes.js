@@ -45,9 +45,9 @@ function moved(now, before) {
   return false;
 }
 /** The names of a matrix's rows or columns, as many as it has: words, or numbers from 1. */
-export function namesOf({ tokens, engine }, what, count, of) {
+export function namesOf({ tokens, engine }, what, count, of, step = "") {
   const words = what === "vocab" ? engine.vocab[of] ?? Object.values(engine.vocab)[0] : tokens[what];
-  const names = words ?? engine.names?.[what];
+  const names = words ?? engine.names?.[step.split("/").at(-1)];
   if (names?.length === count) return names;
   return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
 }
@@ -57,7 +57,7 @@ export function placeOf(view, { name, row, column }) {
   const matrix = view.values[name];
   if (!op || !matrix) return name.split("/").pop();
   const parts = [namesOf(view, op.rows, matrix.rows)[row],
-    namesOf(view, op.columns, matrix.columns, op.rows)[column]];
+    namesOf(view, op.columns, matrix.columns, op.rows, name)[column]];
   return `${op.title} ${parts.filter(Boolean).map((part) => visible(part, 12)).join(", ")}`;
 }
 
@@ -227,7 +227,7 @@ function matrixOf(view, name, x, y) {
   const [op, matrix, open] = [engine.by[name], values[name], name === view.at];
   const rows = op ? namesOf(view, op.rows, matrix.rows) : weightRows(view, name, matrix.rows);
   const columns = namesOf(view, op?.columns ?? weightColumns(view, name), matrix.columns,
-    op?.rows ?? engine.by[view.at].rows);
+    op?.rows ?? engine.by[view.at].rows, op ? name : view.at);
   const left = 14 + Math.min(92, Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length))));
   const room = Math.floor((width - left - 4) / CELL);
   const n = Math.max(1, Math.min(matrix.columns, room, open ? 16 : matrix.columns < 8 ? 8 : 6));

@@ -241,7 +241,7 @@ function naming(engine, texts, tokens) {
   const column = (op, j) => {
     if (op.columns === "vocab") return quoted(vocab[home(op)]?.[j] ?? j + 1);
     if (op.columns !== "features") return word(op.columns, j);
-    const named = (names[op.name] ?? names[op.columns])?.[j];
+    const named = names[op.name.split("/").at(-1)]?.[j];
     return named === undefined ? `feature ${j + 1}` : visible(String(named));
   };
   return { who, column, home };
