@@ -173,9 +173,8 @@ MACHINE = {
         f"""() => ["ArrowRight", "ArrowDown"].forEach((key) =>
           bench.send(document.querySelector("{CANVAS}"), "keydown", {{ key }}))"""),
     "map": Act("up", ".step .hand input", LOOK, """(input, k) => {
-          const now = document.querySelector(".step .hand input"); // a new one at each drawing
-          now.value = Number(now.value) + (k < 30 ? 0.1 : -0.1);
-          bench.send(now, "change");
+          input.value = Number(input.value) + (k < 30 ? 0.1 : -0.1);
+          bench.send(input, "input");
         }""", "() => document.querySelector('.step .crumbs button').click()"),
     "PyTorch": Act("arrow", SLIDER, LOOK_ANSWER),
 }  # fmt: skip

@@ -371,25 +371,32 @@ ORDER = """## The notebooks
 
 Each page is a notebook as it ran, and its widgets work here. To run its code and do its exercises,
 open it in Colab by the link at its top, or [start](#start) on your own machine. Begin with 00: each
-notebook adds to the map above.
+notebook builds on those before.
 """
 
 
-def apple() -> tuple[str, dict]:
-    """The machine open at a head, on *apple*, as HTML, and its saved state: {its name: state}."""
+def apple(**chosen) -> Machine:
+    """The machine open at a head, on *apple*."""
     words = "the shop sells apple and banana"
-    machine = Machine(APPLE, words, APPLE_WORDS, at="attention/head", asker="apple")
-    saved = dependency_state([machine], drop_defaults=False)[machine.model_id]
-    del saved["state"]["layout"]  # a name that is another one in every run
-    data, told = machine._repr_mimebundle_()
-    models, data[VIEW] = {"apple": saved}, {"model_id": "apple"}
-    return output_html({"data": data, "metadata": told}, models), models
+    return Machine(APPLE, words, APPLE_WORDS, at="attention/head", asker="apple", **chosen)
+
+
+def alive(widgets: dict) -> tuple[str, dict]:
+    """Widgets by their names as HTML, and their saved state."""
+    shown, models = [], {}
+    for name, widget in widgets.items():
+        models[name] = dependency_state([widget], drop_defaults=False)[widget.model_id]
+        del models[name]["state"]["layout"]  # a name that is another one in every run
+        data, told = widget._repr_mimebundle_()
+        data[VIEW] = {"model_id": name}
+        shown.append(output_html({"data": data, "metadata": told}, models))
+    return "\n".join(shown), models
 
 
 def index_page(folder: Path = NOTEBOOKS) -> str:
     """The machine to touch, then the README, with a list of the notebooks instead of its table."""
     title, first, rest = readme()
-    page, (machine, models) = Page(), apple()
+    page, (machine, models) = Page(), alive({"apple": apple()})
     texts = (f"# {title}\n\n{WELCOME}", first, ORDER, rest)
     top, about_all, list_of_all, more = (page.read(text) for text in texts)
     entries = "\n".join(entry(path, page) for path in lessons(folder))
