@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from torch import Tensor, float64, nn
 
-from helpers.anatomy import PARTS, describe
+from helpers.anatomy import is_part, describe
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
 from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
 from helpers.operations import Program
@@ -59,7 +59,7 @@ class Case:
     def program(self, i: int = 0) -> Program:
         """The program for an item of the batch, of the model as it is at the first call."""
         if i not in self.programs:
-            given = self.inputs.items() if isinstance(self.model, PARTS) else ()
+            given = self.inputs.items() if is_part(self.model) else ()
             vectors = {key: array[i] for key, array in given}
             self.programs[i] = describe(self.model, **vectors, **self.how)
         return self.programs[i]
@@ -86,7 +86,7 @@ def drawn(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | Non
             noise = 0.4 * torch.randn(parameter.shape, generator=generator, dtype=float64)
             parameter.copy_(noise + (1 if parameter.ndim == 1 else 0))
     rng = np.random.default_rng(seed)
-    if isinstance(model, PARTS):
+    if is_part(model):
         drawn = [rng.normal(size=(2, 4 + n, d)) for n, d in enumerate(sizes)]
         names = ("x", "memory")
     else:

@@ -16,7 +16,7 @@ from helpers.figures import Picture, number
 from helpers.given import MOST, SMALLEST, as_labels, as_list, as_number, as_text, as_whole, said
 from helpers.operations import OFF, Program, Values
 from helpers.widgets.base import Widget, pack, program, style, visible
-from helpers.widgets.seen import exactly, made_of, needed, rows_of, shown
+from helpers.widgets.seen import exactly, joined, made_of, needed, packed, rows_of, shown
 from helpers.widgets.traits import Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
@@ -79,8 +79,8 @@ class Machine(Widget):
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
         words = self._tokens or text.split()
         where["asker"] = words.index(asker) if asker in words else asker
-        where |= {"text": text, "written": written, "description": _deflated(self._packed())}
-        where["learned"] = b"" if self._remote else _joined(p.weights)
+        where |= {"text": text, "written": written, "description": _deflated(self._described())}
+        where["learned"] = b"" if self._remote else joined(p.weights)
         super().__init__("", {}, **where)
         self._tell()
         self.words = self._in_words()
@@ -254,30 +254,22 @@ class Machine(Widget):
         """Matrices of the part that is open, and all that the chosen number is made of."""
         p, now, before = self._program, self.values, self.before
         whole = self.at in p.operations or f"{self.at}/scores" in p.operations
-        packed = exactly if whole else pack  # a map's pictures need no exact numbers
+        ready = exactly if whole else pack  # a map's pictures need no exact numbers
         names = dict.fromkeys([*shown(p, self.at), *made_of(p, self.cell), p.output])
         moved = [name for name in names if not np.array_equal(now[name], before[name])]
         return {
             "at": self.at, "cell": self.cell, "tokens": self.tokens, "ids": self._ids(),
-            "values": {name: packed(now[name]) for name in names},
-            "before": {name: packed(before[name]) for name in moved},
+            "values": {name: ready(now[name]) for name in names},
+            "before": {name: ready(before[name]) for name in moved},
             "weights": needed(p, self.cell, now, self._ids()),
         }  # fmt: skip
 
-    def _packed(self) -> dict[str, Any]:
-        """The program as JSON: operations that refer to others by number."""
-        p = self._program
-        index = {name: i for i, name in enumerate(p.operations)}
-        rows = [[o.name, o.kind, [index[i] for i in o.inputs], o.weights, dict(o.options), o.title,
-                 o.note, o.colour, o.rows, o.columns] for o in p.operations.values()]  # fmt: skip
-        places, offset = {}, 0
-        for name, w in p.weights.items():
-            places[name] = [None if self._remote else offset, *w.shape]
-            offset += w.size
-        return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.names,
-                "sides": self._sides, "room": self._room, "end": self._end, "fixed": self._fixed,
-                "tokens": {"text": self._tokens} if self._tokens else {},
-                "remote": self._remote}  # fmt: skip
+    def _described(self) -> dict[str, Any]:
+        """What the page must know of the model, besides its weights."""
+        return packed(self._program, away=self._remote) | {
+            "sides": self._sides, "room": self._room, "end": self._end, "fixed": self._fixed,
+            "remote": self._remote, "tokens": {"text": self._tokens} if self._tokens else {},
+        }  # fmt: skip
 
     # ---------------------------------------------------------------- where nothing runs
 
@@ -364,10 +356,6 @@ def _room(p: Program, model: Any) -> int:
     tables = [len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "places"]
     waves = getattr(getattr(model, "positions", None), "table", None)
     return min([ROOM, *tables] + ([] if waves is None else [len(waves)]))
-
-
-def _joined(weights: Values) -> bytes:
-    return b"".join(w.astype("<f4").tobytes() for w in weights.values())
 
 
 def _deflated(data: Any) -> bytes:

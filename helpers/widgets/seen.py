@@ -1,4 +1,4 @@
-"""What is seen of a large model, which the kernel computes: matrices and parts of weights."""
+"""What travels to the machine's page: a program, and what is seen where the kernel computes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -79,3 +79,23 @@ def _part(name: str, w: np.ndarray, side: str, k: int) -> dict[str, Any]:
 def exactly(array: np.ndarray) -> dict[str, Any]:
     """An array ready to travel as `widgets.base.pack` does it, whatever its size as float32."""
     return {"shape": list(array.shape), "step": 0, "bytes": array.astype("<f4").tobytes()}
+
+
+def packed(p: Program, *, away: bool = False) -> dict[str, Any]:
+    """A program as JSON: operations that refer to others by number, and where each weight lies.
+
+    Weights that stay `away`, with the kernel, lie nowhere; all others as `joined` lines them up.
+    """
+    index = {name: i for i, name in enumerate(p.operations)}
+    rows = [[o.name, o.kind, [index[i] for i in o.inputs], o.weights, dict(o.options), o.title,
+             o.note, o.colour, o.rows, o.columns] for o in p.operations.values()]  # fmt: skip
+    places, start = {}, 0
+    for name, w in p.weights.items():
+        places[name] = [None if away else start, *w.shape]
+        start += w.size
+    return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.names}
+
+
+def joined(weights: Values) -> bytes:
+    """All weights behind one another, as float32."""
+    return b"".join(w.astype("<f4").tobytes() for w in weights.values())

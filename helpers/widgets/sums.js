@@ -327,16 +327,3 @@ export function explain(engine, values, name, i, j, tokens) {
   const sources = from.map((cell) => ({ name: cell.name, row: cell.row, column: cell.column }));
   return { words, formula: known ? settled(build, shown) : shown, shown, sources };
 }
-
-/** What `explain` reads, for the kernel to send: stages, { name }, and parts of weights, { name, row or
- *  column }. */
-export function needs(engine, name, i, j, texts) {
-  const op = engine.by[name];
-  if (!op) return [{ name, row: i }];
-  const stages = op.inputs.map((input) => ({ name: input.name }));
-  if (op.kind === "split")
-    return [...stages, ...needs(engine, stages[0].name, i, op.options.start + j, texts)];
-  const row = { embed: texts[op.rows]?.[i], places: i, same: 0, given: i }[op.kind];
-  const part = row === undefined ? { column: j } : { row };
-  return [...stages, ...op.weights.map((weight) => ({ name: weight, ...part }))];
-}

@@ -22,10 +22,10 @@ from helpers.anatomy import describe
 from helpers.operations import OFF, Program, Values, of_arrays
 from helpers.pretrained.encoder import SentenceEncoder
 from helpers.widgets.base import module
-from helpers.widgets.machine import _packed
+from helpers.widgets.seen import joined, made_of, needed, packed
 
 CLOSE = {"atol": 1e-4, "rtol": 0, "equal_nan": True}
-NAMES = "Object.assign(globalThis, { Engine, RUN, explain, needs });"
+NAMES = "Object.assign(globalThis, { Engine, RUN, explain });"
 LOAD = """([program, learned]) => {
   const bytes = Uint8Array.from(atob(learned), (sign) => sign.charCodeAt(0));
   globalThis.engine = new Engine(program, new Float32Array(bytes.buffer));
@@ -62,8 +62,8 @@ class Page:
         page.wait_for_function("!!globalThis.Engine")
 
     def load(self, program: Program) -> None:
-        packed, learned = _packed(program)
-        self.page.evaluate(LOAD, [packed, base64.b64encode(learned).decode()])
+        description, learned = packed(program), joined(program.weights)
+        self.page.evaluate(LOAD, [description, base64.b64encode(learned).decode()])
 
     def run(self, texts: dict, changes: list | None = None, temperature: float = 1.0) -> Values:
         """Every matrix, weights among them; later questions are about this run."""
@@ -513,40 +513,40 @@ def test_what_is_hidden_or_has_no_key_is_told(page):
 
 # ---------------------------------------------------------------- weights that stay with the kernel
 
-KERNEL = """([places, texts]) => {
-  const { program, all } = engine;
+KERNEL = """([places, stages, parts]) => {
+  const { program } = engine;
   const away = ([name, [, ...shape]]) => [name, [null, ...shape]];
   const weights = Object.fromEntries(Object.entries(program.weights).map(away));
   const far = new Engine({ ...program, weights }, new Float32Array());
-  const told = (from, here) => places.map((place) => {
-    const { sources, ...said } = explain(from, here, ...place);
-    return { ...said, sources: JSON.stringify(sources) };
-  });
+  const told = (from, here) => places.map((place) => explain(from, here, ...place));
   const sent = { [RUN]: values[RUN] };
-  const asked = places.flatMap((place) => [{ name: place[0] }, ...needs(far, ...place, texts)]);
-  for (const { name } of asked)
-    if (!all[name]) sent[name] ??= { ...values[name], data: Float32Array.from(values[name].data) };
+  for (const name of stages)
+    sent[name] = { ...values[name], data: Float32Array.from(values[name].data) };
   const before = told(far, sent);
-  for (const { name, row, column } of asked) {
-    if (!all[name]) continue;
-    const { data, rows, columns } = all[name];
-    const whole = Array.from({ length: rows }, (_, i) => data[i * columns + column]);
-    const part = row === undefined ? whole : data.slice(row * columns, (row + 1) * columns);
-    far.learn({ name, row, column }, part);
-  }
+  for (const [part, numbers] of parts) far.learn(part, numbers);
   const x = ([name, i, j]) => sent[name].data[i * sent[name].columns + j];
   return [before, told(far, sent), told(engine, { ...values, ...sent }), places.map(x)];
 }"""
 
 
+def sent_by_the_kernel(case, values, places) -> tuple[list, list]:
+    """The stages and parts of weights that `widgets.seen` has the kernel send for some numbers."""
+    p = case.program
+    stages = {name: None for place in places for name in made_of(p, place)}
+    parts = [part for place in places for part in needed(p, place, values, case.texts)]
+    numbers = [np.frombuffer(part.pop("bytes"), "<f4").tolist() for part in parts]
+    return list(stages), list(zip(parts, numbers, strict=True))
+
+
 @pytest.mark.parametrize("case", larger(), ids=["translator", "language model"])
-def test_sums_need_no_more_of_a_kernel_than_they_say(page, case):
-    """Nothing but what `needs` says, in float32: the sums are as with all; without it, none."""
+def test_sums_need_no_more_of_a_kernel_than_it_sends(page, case):
+    """With what the kernel sends, in float32, the sums are as with all; without weights, none."""
     page.load(case.program)
     values = page.run(case.texts)
-    stages = {name: x for name, x in values.items() if name in case.program.operations}
-    places = drawn(np.random.default_rng(1), stages, 300)
-    before, after, wanted, numbers = page.page.evaluate(KERNEL, [places, case.texts])
+    of_steps = {name: x for name, x in values.items() if name in case.program.operations}
+    places = drawn(np.random.default_rng(1), of_steps, 300)
+    given = [places, *sent_by_the_kernel(case, of_steps, places)]
+    before, after, wanted, numbers = page.page.evaluate(KERNEL, given)
     assert after == wanted
     for (name, *_), bare, told, x in zip(places, before, after, numbers, strict=True):
         kind = case.program.operations[name].kind
