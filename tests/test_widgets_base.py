@@ -1,6 +1,7 @@
 """What all widgets share: arrays in and out, tokens in one line, the size of the program."""
 
 import base64
+import json
 import re
 import zlib
 from pathlib import Path
@@ -58,7 +59,7 @@ def test_weights_of_64_tokens_and_12_heads_fit_in_100_kilobytes():
     packed = widget.arrays["matrices"]
     assert packed["step"] <= 4e-4
     data = len(base64.b64encode(packed["bytes"]))
-    assert data + len(widget._esm.encode()) + len(widget._css.encode()) <= 100_000
+    assert data + len(widget._esm.encode()) <= 100_000
 
 
 @pytest.mark.parametrize(
@@ -92,9 +93,12 @@ WIDGETS = [kind for kind in base.Widget.__subclasses__() if kind.__module__.star
 def test_a_saved_program_is_the_module_in_half_the_room(widget):
     packed = re.search(r'packed = "([^"]*)"', widget._esm)[1]
     text = zlib.decompress(base64.b64decode(packed)).decode()
+    text, _, styles = text.partition("export const styles = ")
+    assert json.loads(styles.removesuffix(";\n")) == base.style(widget.__name__)
     module = base.module(f"{widget.__module__.rpartition('.')[2]}.js")
     assert text == "\n".join(line.lstrip(" ") for line in module.split("\n"))
-    assert len(widget._esm) < len(module.encode()) / 2 + 1000
+    whole = module + base.style(widget.__name__)
+    assert len(widget._esm) < len(whole.encode()) / 2 + 1000
 
 
 @pytest.mark.parametrize("widget", WIDGETS, ids=lambda kind: kind.__name__)
@@ -102,17 +106,18 @@ def test_a_widget_saves_what_all_share_and_its_own_styles(widget):
     """Together all have every rule of the file, and none has another's."""
     own = {"SoftmaxLab": ".soft", Machine.__name__: ".board", "MatrixProduct": ".product",
            "AttentionHeatmap": ".small", "NextToken": ".next", "Predict": "fieldset"}  # fmt: skip
-    assert widget._css.startswith(".step {") and "focus-visible" in widget._css
+    styles = base.style(widget.__name__)
+    assert styles.startswith(".step {") and "focus-visible" in styles
     for name, rule in own.items():
-        assert (f".step {rule} " in widget._css) == (name == widget.__name__), name
-    assert (".lab-title" in widget._css) == (widget.__module__[16:] in "positions dropout norm")
+        assert (f".step {rule} " in styles) == (name == widget.__name__), name
+    assert (".lab-title" in styles) == (widget.__module__[16:] in "positions dropout norm")
 
 
 def test_every_rule_is_saved_with_some_widget():
     whole = re.sub(r"/\*.*?\*/", "", (FOLDER / "style.css").read_text("utf-8"), flags=re.DOTALL)
     rules = re.findall(r"[^{}]+\{[^{}]*\}", " ".join(whole.split()))
     assert len(rules) > 100
-    saved = " ".join(widget._css for widget in WIDGETS)
+    saved = " ".join(base.style(widget.__name__) for widget in WIDGETS)
     assert [rule for rule in rules if rule.strip() not in saved] == []
 
 

@@ -1,6 +1,7 @@
 """What all widgets share: checked arrays on their way to the browser, a picture, and its words."""
 
 import base64
+import json
 import re
 import zlib
 from collections.abc import Mapping, Sequence
@@ -37,18 +38,19 @@ def module(name: str, joined: set[str] | None = None) -> str:
     return re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n", "", text, flags=re.MULTILINE)
 
 
-def program(name: str) -> str:
-    """Pack an ES module for `_esm`: its joined text, deflated, in a module that inflates it.
+def program(name: str, widget: str) -> str:
+    """Pack an ES module for `_esm`: its joined text and styles, deflated, in one that inflates it.
 
     Saved it takes half the room; DecompressionStream is in all browsers since 2023.
     """
     text = re.sub("^ +", "", module(name), flags=re.MULTILINE)
+    text += f"export const styles = {json.dumps(style(widget))};\n"
     packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
     return module("load.js").replace("PROGRAM", packed)
 
 
 def style(widget: str) -> str:
-    """Read the styles for `_css`: what all widgets share, then each part headed by this name."""
+    """Read a widget's styles: what all widgets share, then each part headed by this name."""
     shared, *parts = re.split(r"\n\n(?=/\*)", (FILES / "style.css").read_text("utf-8"))
     own = [part for part in parts if re.match(rf"/\*[^*:]*\b{widget}\b", part)]
     return re.sub(r"(/\*[^*]*\*/|\s)+", " ", "".join([shared, *own])).strip()
@@ -140,7 +142,7 @@ class Widget(anywidget.AnyWidget):
     """A picture to touch: arithmetic and drawing run in the browser, with or without a kernel.
 
     In a notebook its output also carries a static picture and its words, for GitHub, PDF and mail.
-    A subclass sets `_esm = program("its.js")`, `_css = style("Its")`, and `picture()`.
+    A subclass sets `_esm = program("its.js", "Its")` and `picture()`.
     """
 
     _ipython_display_ = None  # in ipywidgets 7, Colab's, it would display without the picture

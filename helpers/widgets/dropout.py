@@ -15,7 +15,6 @@ from helpers.widgets.base import (
     check_sign,
     check_small,
     program,
-    style,
     visible,
 )
 from helpers.widgets.traits import Labels, Number, Switch, Whole
@@ -35,8 +34,7 @@ class DropoutLab(Widget):
     weights, a wrong number of tokens, p outside 0 to 0.9, or a seed that 32 bits do not hold.
     """
 
-    _esm = program("dropout.js")
-    _css = style("DropoutLab")
+    _esm = program("dropout.js", "DropoutLab")
     tokens = Labels().tag(sync=True)
     key_tokens = Labels().tag(sync=True)
     p = Number(0.5, min=0, max=HIGHEST).tag(sync=True)

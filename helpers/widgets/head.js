@@ -14,7 +14,8 @@ function plan(view) {
   const p = { q, k, v, weights, context, steps, x: source(k), asked: source(q) };
   p.keys = namesOf(view, k.rows, values[k.name].rows);
   p.queries = namesOf(view, q.rows, values[q.name].rows);
-  p.asker = Math.min(view.asker, p.queries.length - 1);
+  const newest = p.queries.length - 1;
+  p.asker = view.asker < 0 ? newest : Math.min(view.asker, newest);
   p.self = p.x === p.asked;
   p.narrow = width < 700;
   [p.wide, p.size] = p.narrow ? [35, 11] : [CELL, 12];
@@ -54,7 +55,7 @@ function placed(view, p, n) {
 export function headScene(view) {
   const p = plan(view);
   const items = [...titles(p), ...p.keys.flatMap((word, i) => wordRow(view, p, word, i)), ...asker(view, p)];
-  return { width: p.width, height: p.bottom + TALL + 28, items };
+  return { width: p.width, height: p.bottom + TALL + (p.self ? 28 : 58), items };
 }
 /** What each column is; where it is narrow, in a word. */
 const titles = ({ column, gap, wide, narrow }) => Object.values(column).flatMap((c) => {
@@ -109,5 +110,15 @@ function asker(view, p) {
     return [...items, line([x.middle, p.row(p.asker) + TALL], [k.left - 4, middle], "q", { width: 1.6, by })];
   }
   const who = say(p.label - 8, middle, word, { align: "right", bold: true, room: p.label - 10 });
-  return [...items, who, ...cells(p.asked, x), line([x.out, middle], [k.left - 4, middle], "q", { width: 1.6 })];
+  return [...items, who, ...cells(p.asked, x), line([x.out, middle], [k.left - 4, middle], "q", { width: 1.6 }),
+    ...others(p)];
+}
+/** The words of the other text, each of which may ask. */
+function others({ queries, asker: now, bottom, width }) {
+  const [y, each] = [bottom + TALL + 44, Math.min(90, (width - 40) / queries.length)];
+  const words = queries.flatMap((word, i) => [
+    say(40 + (i + 0.5) * each, y, visible(word, 12), { align: "center", bold: i === now, room: each - 6 }),
+    { draw: "none", key: `ask ${i}`, ask: i, x: 40 + i * each, y: y - 13, w: each, h: 26,
+      tip: `let “${visible(word)}” ask`, label: `“${visible(word)}”: Enter lets it ask` }]);
+  return [say(4, y, "ask:", { colour: "q", bold: true }), ...words];
 }

@@ -15,7 +15,6 @@ from helpers.widgets.base import (
     check_labels,
     check_sign,
     program,
-    style,
     visible,
 )
 from helpers.widgets.traits import Choice, Labels, Number, Switch, Whole
@@ -37,8 +36,7 @@ class AttentionHeatmap(Widget):
     than 4,194,304 numbers or 1,024 tokens.
     """
 
-    _esm = program("heatmap.js")
-    _css = style("AttentionHeatmap")
+    _esm = program("heatmap.js", "AttentionHeatmap")
     tokens = Labels().tag(sync=True)
     key_tokens = Labels().tag(sync=True)
     head_names = Labels().tag(sync=True)

@@ -1,5 +1,5 @@
-// What a notebook saves of a program: its text deflated, and how the browser imports it, once for
-// all widgets of a page.
+// What a notebook saves of a program: its text and styles deflated, and how the browser imports
+// them, once for all widgets of a page.
 const packed = "PROGRAM";
 const programs = (globalThis.stepByStep ??= {});
 async function load() {
@@ -9,6 +9,9 @@ async function load() {
   const address = URL.createObjectURL(await script.blob());
   const program = await import(address);
   URL.revokeObjectURL(address);
+  const style = document.createElement("style");
+  style.textContent = program.styles;
+  document.head.append(style);
   return program.default;
 }
 export default () => (programs[packed] ??= load());

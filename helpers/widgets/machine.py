@@ -15,7 +15,7 @@ from helpers.drawings.sheet import Drawing
 from helpers.figures import Picture, number
 from helpers.given import MOST, SMALLEST, as_labels, as_list, as_number, as_text, as_whole, said
 from helpers.operations import OFF, Program, Values
-from helpers.widgets.base import Widget, pack, program, style, visible
+from helpers.widgets.base import Widget, pack, program, visible
 from helpers.widgets.seen import exactly, joined, made_of, needed, packed, rows_of, shown
 from helpers.widgets.traits import Number, Text, Whole
 
@@ -34,22 +34,21 @@ class Machine(Widget):
     vectors `x`, one for each token of a list `text`, maybe `causal`, and a decoder's on a
     `memory`. `at` is the
     part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose query is
-    followed, `cell` the number that is asked, `changes` what was changed, `output` the likeliest
-    next words with their probability.
+    followed (-1: the newest), `cell` the number that is asked, `changes` what was changed, `output`
+    the likeliest next words with their probability.
 
     Raises ValueError for words that the vocabulary lacks, other sizes, or weights that are NaN or
     infinite, TypeError for a model that is not known.
     """
 
-    _esm = program("machine.js")
-    _css = style("Machine")
+    _esm = program("machine.js", "Machine")
     description = traitlets.Bytes().tag(sync=True)
     learned = traitlets.Bytes().tag(sync=True)
     kept = traitlets.Dict().tag(sync=True)
     text = Text().tag(sync=True)
     written = Text().tag(sync=True)
     at = Text().tag(sync=True)
-    asker = Whole().tag(sync=True)
+    asker = Whole(-1, min=-1).tag(sync=True)
     cell = traitlets.List().tag(sync=True)
     changes = traitlets.List().tag(sync=True)
     temperature = Number(1.0, min=SMALLEST).tag(sync=True)
@@ -57,7 +56,7 @@ class Machine(Widget):
 
     def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
                  written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
-                 causal: bool = False, asker: int | str = 0, end: str = "<end>",
+                 causal: bool = False, asker: int | str = -1, end: str = "<end>",
                  start: str = "<start>", **where: Any):  # fmt: skip
         self._program = p = _program_of(model, x, memory, causal)
         self._tokenizer = tokenizer or (None if vocab else getattr(model, "tokenizer", None))
@@ -295,7 +294,8 @@ class Machine(Widget):
                     causal=f"{at}/masked" in p.operations)  # fmt: skip
 
     def _asker(self) -> int:
-        return min(self.asker, len(next(iter(self.tokens.values()))) - 1)
+        newest = len(next(iter(self.tokens.values()))) - 1
+        return newest if self.asker < 0 else min(self.asker, newest)
 
     def _matrix(self, name: str) -> Drawing:
         op, array, tokens = self._program.operations[name], self.values[name], self.tokens

@@ -16,7 +16,9 @@ def shown(p: Program, at: str) -> list[str]:
         return _with_inputs(p, p.operations[at])
     if f"{at}/scores" in p.operations:
         inside = [o for name, o in p.operations.items() if name.startswith(f"{at}/")]
-        return list(dict.fromkeys(name for o in inside for name in _with_inputs(p, o)))
+        wholes = {o.inputs[0] for o in inside if o.kind == "split"}  # of all heads: much, not seen
+        names = dict.fromkeys(name for o in inside for name in _with_inputs(p, o))
+        return [name for name in names if name not in wholes]
     heads = {tile: [o.name for o in some if o.kind == "softmax"]
              for tile, some in _tiles(p, at).items()}  # fmt: skip
     return [name for tile, some in _tiles(p, at).items() for name in heads[tile] or [some[-1].name]]

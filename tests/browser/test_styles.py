@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from browser.gallery import GALLERY, SETUP, TOKENS
-from helpers.widgets.base import FILES
+from helpers.widgets.base import FILES, style
 from helpers.widgets.machine import Machine
 
 pytestmark = pytest.mark.long
@@ -46,7 +46,7 @@ def shown(page_of):
 def test_a_widget_looks_alone_and_in_any_order_as_with_the_whole_file(shown):
     """The part of all stands in every widget's styles, so it may come after another's own rules."""
     widgets, page = shown
-    each, places = [widget._css for widget in widgets], list(range(len(widgets)))
+    each, places = [style(type(widget).__name__) for widget in widgets], list(range(len(widgets)))
     whole = (FILES / "style.css").read_text("utf-8")
     assert page.evaluate(DIFFERENCES, [[whole], places]) == []
     assert len(page.evaluate(DIFFERENCES, [[], places])) > 1000
