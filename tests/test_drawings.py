@@ -269,22 +269,52 @@ def test_letters_are_large_enough_on_a_narrow_page(drawn):
         assert smallest * min(1, 540 / picture.width) >= 9, (name, picture.width)
 
 
-def test_no_text_covers_another_or_leaves_its_cell_or_the_picture(drawn):
+def clashes(figure):
+    """Pairs of texts that cover each other, and texts that reach out of the picture."""
+    boxes = [text.get_window_extent().padded(-1.5) for text in texts(figure)]
+    said = [text.get_text() for text in texts(figure)]
+    pairs = [(said[i], said[j]) for i, box in enumerate(boxes) for j in range(i)
+             if box.overlaps(boxes[j])]  # fmt: skip
+    page = figure.bbox
+    return pairs + [words for box, words in zip(boxes, said, strict=True)
+                    if box.x0 < page.x0 or box.x1 > page.x1 or box.y0 < page.y0
+                    or box.y1 > page.y1]  # fmt: skip
+
+
+def test_no_text_covers_another_or_leaves_the_picture(drawn):
     for name, (_, figure) in drawn.items():
-        boxes = [text.get_window_extent().padded(-1.5) for text in texts(figure)]
-        said = [text.get_text() for text in texts(figure)]
-        for i, box in enumerate(boxes):
-            clash = [said[j] for j in range(i) if box.overlaps(boxes[j])]
-            assert not clash, (name, said[i], clash)
-            inside = figure.bbox.padded(1)
-            assert inside.x0 <= box.x0 and box.x1 <= inside.x1, (name, said[i])
-            assert inside.y0 <= box.y0 and box.y1 <= inside.y1, (name, said[i])
-        cells = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
-        for cell in cells:
+        assert not clashes(figure), name
+
+
+def test_numbers_stay_in_their_cells(drawn):
+    for name, (_, figure) in drawn.items():
+        written = [(text.get_window_extent(), text.get_text()) for text in texts(figure)]
+        for cell in (p for p in figure.axes[0].patches if isinstance(p, Rectangle)):
             area = cell.get_window_extent()
-            for box, words in zip(boxes, said, strict=True):
+            for box, words in written:
                 if area.contains(*box.get_points().mean(axis=0)):
                     assert area.x0 <= box.x0 and box.x1 <= area.x1, (name, words)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_arrays_of_any_shape_fit_on_the_page(monkeypatch, seed):
+    figures_drawn = []
+    monkeypatch.setattr(sheet, "_png", lambda figure: figures_drawn.append(figure) or b"")
+    rng = np.random.default_rng(seed)
+    T, D, d, d_v = rng.integers(1, 13), *rng.integers(1, 10, 3)
+    scale = 10.0 ** rng.integers(-2, 9)
+    X, Q, K, V = (scale * rng.normal(size=(T, width)) for width in (D, d, d, d_v))
+    words = ["".join(rng.choice(list("abcWmö "), 12)) for _ in range(T)]
+    made = [
+        drawings.head(words, X, Q, K, V, 0, causal=bool(seed % 2)),
+        drawings.product(X, scale * rng.normal(size=(D, d)), rows=words, lit=(0, 0)),
+        drawings.split_qkv(words[0], X[0], *scale * rng.normal(size=(3, D, d))),
+        drawings.pick_row(words, X, 0),
+        drawings.moved(words[0], X[0], X[-1]),
+    ]
+    for picture, figure in zip(made, figures_drawn, strict=True):
+        figure.set_dpi(144)  # as it is saved
+        assert picture.width <= 840 and not clashes(figure), picture.alt
 
 
 def test_pictures_have_no_ground_and_are_small(drawn):
@@ -293,6 +323,19 @@ def test_pictures_have_no_ground_and_are_small(drawn):
         image = Image.open(io.BytesIO(picture.png)).convert("RGBA")
         corners = [image.getpixel((x, y))[3] for x in (0, image.width - 1) for y in (0, 1)]
         assert max(corners) == 0 and len(picture.png) <= 60_000, (name, len(picture.png))
+
+
+def test_a_notebook_shows_the_picture_with_its_words(drawn, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, **options: shown.append((data, options))
+    )
+    picture = drawn["head"][0]
+    picture._ipython_display_()
+    (image, options), (words, _) = shown
+    assert image["image/png"] == picture.png
+    assert options["metadata"]["image/png"] == {"alt": picture.alt, "width": picture.width}
+    assert "sum 2.60, 0.90" in words["text/html"]
 
 
 def test_colours_stay_what_they_are(drawn):
