@@ -34,7 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check exercise test test-all test-notebooks notebooks site bench bench-widgets format links fresh grade mutants ablations clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets format links fresh grade mutants ablations clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -76,10 +76,13 @@ notebooks: links ## execute all notebooks and write them in canonical form (one:
 site: $(READY) ## write the notebooks as web pages into site/, with live widgets, to read offline
 	$(BIN)/python tools/site.py
 
+pictures: $(READY) ## draw the README's pictures from the machine, into .github/
+	$(BIN)/python tools/pictures.py
+
 bench: $(READY) ## measure our layers beside PyTorch's, the key-value cache, MiniLM, and memory
 	$(BIN)/python tests/bench_layers.py $(WHAT)
 
-bench-widgets: $(READY) ## measure the widgets in a browser, beside ipywidgets.interact and BertViz
+bench-widgets: $(READY) ## measure the machine and the heatmap in a browser, beside PyTorch, interact, BertViz
 	$(BIN)/python tests/bench_widgets.py
 
 format: $(READY) ## fix and format code and notebooks

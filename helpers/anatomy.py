@@ -1,7 +1,8 @@
 """PyTorch's modules taken apart into operations: one function a kind of module of our layers.
 
 `describe(model)` is the program of a whole model; the browser or `helpers.operations.run` computes
-it, and `helpers.interventions` changes the modules themselves in the same places.
+it, and `helpers.interventions` changes the modules themselves in the same places: those that the
+program names as the origins of its operations (or of a group of them, an attention or a layer).
 """
 
 import math
@@ -12,31 +13,52 @@ from torch import Tensor, nn
 
 from helpers import layers, models
 from helpers import operations as ops
+from helpers.given import as_array
 from helpers.operations import Program
 
 LETTERS = "qkvo"
+READERS = layers.DecoderLayer | models.Decoder  # of a memory
 
 
-def describe(model: nn.Module, x: Any = None, memory: Any = None) -> Program:
-    """The program of a model, or of a single layer and the vectors (T, d) that it is to work on.
+def describe(model: nn.Module, x: Any = None, memory: Any = None, *,
+             causal: bool = False) -> Program:  # fmt: skip
+    """The program of a model, or of a part and the vectors (T, d) that it is to work on.
 
-    Raises TypeError for a module that is not known, ValueError where vectors are missing.
+    `memory`, (S, d), and `causal` are those of the part's forward. A text has no padding. Raises
+    TypeError for a module that is not known, ValueError for vectors that are missing or do not fit.
     """
     p = Program()
-    if isinstance(model, layers.MultiHeadAttention | layers.ResidualLayer | models.LayerStack):
-        _part_alone(p, model, x, memory)
-    elif hasattr(model, "encoder") and hasattr(model, "decoder"):
+    try:
+        _write(p, model, x, memory, causal)
+        names = {module: name for name, module in model.named_modules()}
+    except AttributeError as error:
+        known = "helpers.layers, helpers.models and helpers.pretrained"
+        kind = type(model).__name__
+        raise TypeError(f"model is a {kind}, but must be one of {known}") from error
+    p.origins = {at: names[module] for at, module in p.origins.items()}
+    return p
+
+
+def _write(p: Program, model: nn.Module, x: Any, memory: Any, causal: bool) -> None:
+    if is_part(model):
+        _part_alone(p, model, x, memory, causal)
+    elif hasattr(model, "decoder"):
         _encoder_decoder(p, model)
-    elif isinstance(model, models.DecoderOnly):
-        _decoder_only(p, model)
     elif hasattr(model, "segments"):
         _sentence_encoder(p, model)
+    elif isinstance(model, models.DecoderOnly):
+        _decoder_only(p, model)
     else:
-        known = "helpers.layers, helpers.models and helpers.pretrained"
-        raise TypeError(f"model is a {type(model).__name__}, but must be one of {known}")
-    names = {id(module): name for name, module in model.named_modules()}
-    p.origins = {at: (names[id(module)], *what) for at, (module, *what) in p.origins.items()}
-    return p
+        raise AttributeError("parts that are known")
+
+
+def is_part(model: nn.Module) -> bool:
+    """Whether a module works on vectors and not on tokens: an attention, a layer, or several."""
+    return _attends(model) or isinstance(model, layers.ResidualLayer | models.LayerStack)
+
+
+def _attends(module: nn.Module) -> bool:
+    return hasattr(module, "num_heads") and all(hasattr(module, f"W_{k}") for k in LETTERS)
 
 
 # ---------------------------------------------------------------- layers
@@ -47,8 +69,11 @@ def attention(p: Program, at: str, module: layers.MultiHeadAttention, x: str,
     """MultiHeadAttention as operations."""
     learned = {f"W_{k}": _weight(getattr(module, f"W_{k}")) for k in LETTERS}
     learned |= {f"b_{k}": _array(getattr(module, f"W_{k}").bias) for k in LETTERS}
-    p.origins[at] = (module, "attention")
-    return ops.attention(p, at, x, learned, module.num_heads, memory=memory, scale=module.scale,
+    whole = f"{at}/{ops.whole_path(module.num_heads)}"
+    p.origins |= {f"{whole}/{k}": getattr(module, f"W_{k}") for k in "qkv"}
+    p.origins |= {at: module, f"{at}/out": module.W_o}
+    scale = getattr(module, "scale", None)  # 1/√d unless the module says otherwise
+    return ops.attention(p, at, x, learned, module.num_heads, memory=memory, scale=scale,
                          causal=causal)  # fmt: skip
 
 
@@ -58,7 +83,8 @@ def feed_forward(p: Program, at: str, module: layers.FeedForward, x: str) -> str
     learned |= {"W2": _weight(module.W2), "b2": _array(module.W2.bias)}
     kind = {nn.ReLU: "relu", nn.GELU: "gelu"}[type(module.activation)]
     kind += "_tanh" * (getattr(module.activation, "approximate", "none") == "tanh")
-    p.origins[at] = (module, "feed-forward")
+    p.origins |= {f"{at}/hidden": module.W1, f"{at}/{kind}": module.activation}
+    p.origins[f"{at}/out"] = module.W2
     return ops.feed_forward(p, at, x, learned, kind)
 
 
@@ -66,7 +92,7 @@ def norm(p: Program, name: str, module: nn.Module, x: str) -> str:
     """LayerNorm as an operation; nn.Identity is none."""
     if isinstance(module, nn.Identity):
         return x
-    p.origins[name] = (module, "norm")
+    p.origins[name] = module
     return ops.layer_norm(p, name, x, (_array(module.weight), _array(module.bias)), module.eps)
 
 
@@ -91,13 +117,13 @@ def decoder_layer(p: Program, at: str, module: layers.DecoderLayer, y: str, memo
 
 
 def _residual(p: Program, at: str, module: layers.ResidualLayer, x: str, parts: list) -> str:
+    p.origins[at] = module
     for i, part in enumerate(parts, 1):
 
         def normed(name: str, h: str, i: int = i) -> str:
             return norm(p, name, getattr(module, f"norm{i}"), h)
 
         x = ops.add_and_norm(p, at, x, part, normed, i, module.pre_norm)
-        p.origins[f"{at}/add {i}"] = (module, "add", i)
     return x
 
 
@@ -122,28 +148,26 @@ def _encoder_decoder(p: Program, model: nn.Module) -> None:
     """A Transformer, or whatever has its parts: tokens, positions, encoder, decoder, output."""
     tables = [getattr(model, name, None) or model.tokens for name in ("src_tokens", "tgt_tokens")]
     x = _embedded(p, "encoder/", tables[0], model.positions, "text")
+    p.origins[x] = model.encoder
     memory = encoder(p, "encoder/", model.encoder, x)
     y = _embedded(p, "decoder/", tables[1], model.positions, "written")
+    p.origins[y] = model.decoder
     y = decoder(p, "decoder/", model.decoder, y, memory)
-    output = model.output
-    ops.prediction(p, y, _weight(output), at="decoder/", b=_array(output.bias))
+    _prediction(p, "decoder/", model.output, y)
 
 
 def _embedded(p: Program, at: str, table: nn.Embedding, positions: nn.Module, rows: str) -> str:
     x = ops.embedding(p, _array(table.weight), rows=rows, at=at,
                       factor=math.sqrt(table.embedding_dim))  # fmt: skip
-    p.origins[f"{at}positions"] = (positions, "waves")
+    p.origins |= {x: table, f"{at}positions": positions}
     return ops.with_positions(p, x, True, at)
 
 
 def _decoder_only(p: Program, model: models.DecoderOnly) -> None:
-    x = ops.embedding(p, _array(model.tokens.weight))
-    p.origins["positions"] = (model.positions, "places")
-    x = ops.with_positions(p, x, _array(model.positions.weight))
-    for i, layer in enumerate(model.layers):
-        x = encoder_layer(p, f"layer {i + 1}", layer, x, causal=True)
-    x = norm(p, "norm", model.norm, x)
-    ops.prediction(p, x, _weight(model.output), b=_array(model.output.bias))
+    x = _with_places(p, ops.embedding(p, _array(model.tokens.weight)), model)
+    p.origins[x] = model.dropout
+    x = encoder(p, "", model, x, causal=True)
+    _prediction(p, "", model.output, x)
 
 
 def _sentence_encoder(p: Program, model: nn.Module) -> None:
@@ -151,26 +175,50 @@ def _sentence_encoder(p: Program, model: nn.Module) -> None:
     segment = p.add("segment", "same", weights={"row": _array(model.segments.weight)[:1]},
                     rows="text", title="segment", note="which sentence")  # fmt: skip
     x = p.add("x + segment", "add", x, segment, title="x + segment")
-    p.origins["positions"] = (model.positions, "places")
-    x = ops.with_positions(p, x, _array(model.positions.weight))
+    x = _with_places(p, x, model)
+    p.origins |= {"segment": model.segments, x: model.norm}
     x = encoder(p, "", model.encoder, norm(p, "norm", model.norm, x))
     mean = p.add("mean", "mean", x, rows="", title="mean", note="of all words")
     p.add("sentence", "unit", mean, title="sentence vector", note="of length 1", colour="context")
 
 
-def _part_alone(p: Program, module: nn.Module, x: Any, memory: Any) -> None:
-    if x is None:
-        raise ValueError(f"x is missing: a {type(module).__name__} alone works on vectors (T, d)")
-    given = p.add("x", "given", weights={"x": x}, rows="text", title="x", note="word vector")
-    if isinstance(module, layers.DecoderLayer | models.Decoder):
-        if memory is None:
-            raise ValueError(f"memory is missing: a {type(module).__name__} reads (S, d) vectors")
-        source = p.add("memory", "given", weights={"x": memory}, rows="memory", title="memory")
-        decoder(p, "", module, given, source)
-    elif isinstance(module, layers.MultiHeadAttention):
-        attention(p, "attention", module, given)
+def _with_places(p: Program, x: str, model: nn.Module) -> str:
+    p.origins |= {"x": model.tokens, "positions": model.positions}
+    return ops.with_positions(p, x, _array(model.positions.weight))
+
+
+def _prediction(p: Program, at: str, output: nn.Linear, x: str) -> None:
+    p.origins[f"{at}logits"] = output
+    ops.prediction(p, x, _weight(output), at=at, b=_array(output.bias))
+
+
+def width(part: nn.Module) -> int:
+    """The d of the vectors (T, d) that a part works on."""
+    return next(m.in_features for m in part.modules() if isinstance(m, nn.Linear))
+
+
+def _part_alone(p: Program, part: nn.Module, x: Any, memory: Any, causal: bool) -> None:
+    given = _given(p, "x", x, part, title="x", note="word vector", rows="text")
+    alone = _attends(part)
+    source = None
+    if isinstance(part, READERS) or (alone and memory is not None):
+        source = _given(p, "memory", memory, part, title="memory", rows="memory")
+    if alone:
+        attention(p, "attention", part, given, source, causal)
+    elif source:
+        decoder(p, "", part, given, source)
     else:
-        encoder(p, "", module, given)
+        encoder(p, "", part, given, causal)
+
+
+def _given(p: Program, name: str, vectors: Any, part: nn.Module, **shown: str) -> str:
+    what = f"a {type(part).__name__} alone works on vectors (T, d)"
+    if vectors is None:
+        raise ValueError(f"{name} is missing: {what}")
+    vectors = as_array(name, vectors)
+    if vectors.ndim != 2 or vectors.shape[1] != width(part):
+        raise ValueError(f"{name} has shape {vectors.shape}, but {what} with d = {width(part)}")
+    return p.add(name, "given", weights={"x": vectors}, **shown)
 
 
 def _weight(linear: nn.Linear) -> np.ndarray:

@@ -31,7 +31,7 @@ def ink_on(ground: str) -> str:
     channels = [c / 255 for c in _channels(ground)]
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#111827" if luminance > 0.19 else "#ffffff"
+    return "#000000" if luminance > 0.179 else "#ffffff"  # 4.5:1 at least, on any ground
 
 
 def _channels(colour: str) -> tuple[int, ...]:

@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from helpers.given import MOST, as_array, as_whole, check_axes, check_positive, said
+from helpers.hand_made import checked
+
 Values = dict[str, np.ndarray]  # the matrix of each operation, (rows, columns)
 
 
@@ -38,8 +41,10 @@ class Program:
     operations: dict[str, Operation] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)  # (rows, columns)
     vocab: dict[str, list[str]] = field(default_factory=dict)  # "text", and "written" if any
-    origins: dict[str, tuple] = field(default_factory=dict)  # module and what of it, for hooks
-    names: dict[str, list[str]] = field(default_factory=dict)  # of columns, where they have some
+    origins: dict[str, str] = field(default_factory=dict)  # the module of a path, for hooks
+    names: dict[str, list[str]] = field(
+        default_factory=dict
+    )  # of features, by the step's last name
 
     def add(self, name: str, kind: str, *inputs: str, weights: Mapping[str, Any] | None = None,
             rows: str | None = None, **how: Any) -> str:  # fmt: skip
@@ -98,7 +103,7 @@ FORMULAS: dict[str, Callable[..., np.ndarray]] = {
     "one-hot": lambda ids, size: np.eye(size)[ids],
     "ids": lambda ids: np.asarray(ids, dtype=float)[:, None],
     "given": lambda ids, x: x,
-    "embed": lambda ids, x, table, factor=1.0: factor * table[ids],
+    "embed": lambda ids, x, table, factor=1.0: factor * table[ids].astype(float),
     "places": lambda ids, table: table[: len(ids)],
     "waves": lambda ids, d: waves(len(ids), d),
     "same": lambda ids, row: np.repeat(row, len(ids), axis=0),
@@ -132,37 +137,107 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
     """Compute every operation for the ids of each text, with what was changed: {name: (T, …)}.
 
     A change is {"at": name, "off": True}, {"at": name, "row": i, "column": j, "value": x}, of an
-    operation or a weight, or {"at": name, "row": i, "values": […]}. The last of several counts.
+    operation or a weight, or {"at": name, "row": i, "values": […]}. The last of several counts;
+    one of a row or column that this text does not have rests. Raises ValueError for an id without
+    a word vector, more words than positions, and a change of nothing in the program.
     """
-    off = {change["at"] for change in changes if change.get("off")}
-    weights = {name: w.astype(float) for name, w in program.weights.items()}
-    by_hand = [change for change in changes if "row" in change]
-    _set(weights, by_hand)
+    check_positive(temperature=temperature)
+    _check_texts(program, texts)
+    changed = by_name(program, changes)
+    weights = program.weights | {
+        name: _set(program.weights[name].astype(float), own)
+        for name, own in changed.items()
+        if name in program.weights
+    }
     values: Values = {}
-    for op in program.operations.values():
-        values[op.name] = _compute(op, values, weights, texts, op.name in off, temperature)
-        _set(values, [change for change in by_hand if change["at"] == op.name])
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN of a diverged model is to be seen
+        for op in program.operations.values():
+            own = changed.get(op.name, ())
+            value = _compute(op, values, weights, texts, is_off(own), temperature)
+            values[op.name] = _set(value, own)
     return values
 
 
 def _compute(op: Operation, values: Values, weights: Values, texts: Mapping[str, Sequence[int]],
              off: bool, temperature: float) -> np.ndarray:  # fmt: skip
     inputs = [values[name] for name in op.inputs]
-    options = dict(op.options) | ({"temperature": temperature} if op.columns == "vocab" and
-                                  op.kind == "softmax" else {})  # fmt: skip
-    ids = texts.get(op.rows, ())
     learned = [weights[name] for name in op.weights]
-    value = FORMULAS[op.kind](ids, *inputs, *learned, **options)
+    predicts = op.kind == "softmax" and op.columns == "vocab"
+    options = {**op.options, **({"temperature": temperature} if predicts else {})}
+    value = FORMULAS[op.kind](texts.get(op.rows, ()), *inputs, *learned, **options)
     if off:
         return np.zeros_like(value) + OFF[op.kind](*inputs)
     return np.array(value, dtype=float)
 
 
-def _set(arrays: Values, changes: Sequence[Mapping]) -> None:
+def _set(matrix: np.ndarray, changes: Sequence[Mapping]) -> np.ndarray:
     for change in changes:
-        if change["at"] in arrays:
-            at = change["row"] if "values" in change else (change["row"], change["column"])
-            arrays[change["at"]][at] = change.get("values", change.get("value"))
+        if has_place(change, *matrix.shape):
+            columns = slice(None) if "values" in change else int(change["column"])
+            matrix[int(change["row"]), columns] = change.get("values", change.get("value"))
+    return matrix
+
+
+def _check_texts(program: Program, texts: Mapping[str, Sequence[int]]) -> None:
+    for op in program.operations.values():
+        if op.kind not in ("embed", "places"):
+            continue
+        name, size = f"texts[{op.rows!r}]", len(program.weights[op.weights[0]])
+        ids = texts.get(op.rows, ())
+        if len(ids) == 0:
+            raise ValueError(f"{name} is missing or empty, but must hold at least one id")
+        if op.kind == "places" and len(ids) > size:
+            raise ValueError(f"{name} has {len(ids)} ids, but there are positions for {size}")
+        wrong = [int(i) for i in ids if not 0 <= i < size]
+        if op.kind == "embed" and wrong:
+            need = f"ids must be from 0 to {size - 1}"
+            raise ValueError(f"{name} holds the id {wrong[0]}, but {need}")
+
+
+# ---------------------------------------------------------------- changes
+
+
+def by_name(program: Program, changes: Sequence[Mapping]) -> dict[str, list[Mapping]]:
+    """The changes at each operation and weight, in their order.
+
+    Raises ValueError or TypeError, naming the change, for one that is not as `run` says.
+    """
+    found: dict[str, list[Mapping]] = {}
+    for i, change in enumerate(changes):
+        _check_change(f"changes[{i}]", program, change)
+        found.setdefault(change["at"], []).append(change)
+    return found
+
+
+def is_off(changes: Sequence[Mapping]) -> bool:
+    """Whether one of the changes at an operation switches it off."""
+    return any(change.get("off") for change in changes)
+
+
+def has_place(change: Mapping, rows: int, columns: int) -> bool:
+    """Whether a change sets numbers that a matrix of this size has."""
+    if "row" not in change or not change["row"] < rows:
+        return False
+    return len(change["values"]) == columns if "values" in change else change["column"] < columns
+
+
+def _check_change(name: str, program: Program, change: Mapping) -> None:
+    at = change.get("at")
+    op = program.operations.get(at) if isinstance(at, str) else None
+    if op is None and not (isinstance(at, str) and at in program.weights):
+        raise ValueError(f"{name} is at {said(at)}, but the model has nothing of this name")
+    if change.get("off") and (op is None or op.kind not in OFF):
+        raise ValueError(f"{name} switches off {at!r}, but only these can be: {', '.join(OFF)}")
+    if "off" in change and "row" not in change:
+        return
+    for key in ("row",) if "values" in change else ("row", "column"):
+        as_whole(f"{name}[{key!r}]", change.get(key), 0, MOST)
+    key = "values" if "values" in change else "value"
+    check_axes(f"{name}[{key!r}]", as_array(f"{name}[{key!r}]", change.get(key)),
+               *["columns"] * (key == "values"))  # fmt: skip
+    if op is None and not has_place(change, *program.weights[at].shape):
+        shape = program.weights[at].shape
+        raise ValueError(f"{name} is {said(dict(change))}, which {at!r} {shape} has no place for")
 
 
 # ---------------------------------------------------------------- what reads like the layers
@@ -192,8 +267,7 @@ def attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads
     width = np.shape(learned["W_q"])[1] // num_heads
     by = math.sqrt(width) if scale is None else 1 / scale
     heads = []
-    one = "head" if num_heads == 1 else "all heads"
-    whole = [_projection(p, f"{at}/{one}", letter, of, learned)
+    whole = [_projection(p, f"{at}/{whole_path(num_heads)}", letter, of, learned)
              for letter, of in zip("qkv", (x, source, source), strict=True)]  # fmt: skip
     for h in range(num_heads):
         home = f"{at}/head" if num_heads == 1 else f"{at}/head {h + 1}"
@@ -207,6 +281,11 @@ def attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads
         return joined
     return _linear(p, f"{at}/out", joined, {"W_o": learned["W_o"], "b": learned.get("b_o")},
                    title="· W_o", note="what the heads found, mixed", colour="context")  # fmt: skip
+
+
+def whole_path(num_heads: int) -> str:
+    """Where the queries, keys and values of all heads stand, below their attention."""
+    return "head" if num_heads == 1 else "q, k, v"
 
 
 NOTES = {"q": "what it looks for", "k": "what it offers", "v": "what it gives"}
@@ -294,24 +373,20 @@ def of_arrays(arrays: Mapping[str, Any]) -> Program:
 
     `table` (V, d), maybe `positions` ((T, d), or True for waves), then `W_q`, `W_k`, `W_v` of one
     attention with maybe `W_o`, `num_heads` and `causal`; or `encoder`, `helpers.blocks`'
-    parameters of a layer (or a list of them); last maybe `output` (d, V). Raises ValueError for a
-    key that is not known.
+    parameters of a layer (or a list of them); last maybe `output` (d, V). `names` are those of the
+    features, by step: {"x": ["food", …], "q": …}. Raises ValueError for a key that is not known or
+    missing, shapes that do not fit, and numbers that are not finite.
     """
-    known = ["table", "positions", "W_q", "W_k", "W_v", "W_o", "num_heads", "causal", "encoder",
-             "output"]  # fmt: skip
-    if strange := [key for key in arrays if key not in known]:
-        raise ValueError(f"model has {strange[0]!r}, but what is known is {', '.join(known)}")
-    p = Program()
-    x = embedding(p, arrays["table"])
-    x = with_positions(p, x, arrays.get("positions"))
-    if "W_q" in arrays:
-        x = attention(p, "attention", x, arrays, arrays.get("num_heads", 1),
-                      causal=arrays.get("causal", False))  # fmt: skip
-    layers = arrays.get("encoder", [])
-    for i, layer in enumerate([layers] if isinstance(layers, Mapping) else layers):
+    model = checked(arrays)
+    p = Program(names=model["names"])
+    x = embedding(p, model["table"])
+    x = with_positions(p, x, model["positions"])
+    if "W_q" in model:
+        x = attention(p, "attention", x, model, model["num_heads"], causal=model["causal"])
+    for i, layer in enumerate(model["encoder"]):
         x = encoder_layer(p, f"layer {i + 1}", x, layer)
-    if "output" in arrays:
-        prediction(p, x, arrays["output"])
+    if "output" in model:
+        prediction(p, x, model["output"])
     return p
 
 

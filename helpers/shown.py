@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from helpers.colours import OF
 from helpers.given import as_array, as_labels, as_names, as_text, as_whole
 
 
@@ -36,12 +37,13 @@ def display(shown: Shown) -> None:
 
 
 def show(array: Any, rows: Sequence[Any] | None = None, columns: Sequence[Any] | None = None,
-         title: str | None = None, decimals: int = 4) -> None:  # fmt: skip
+         title: str | None = None, decimals: int = 4, colour: str = "x") -> None:  # fmt: skip
     """Show a number, vector or matrix (or a batch of them) with labelled rows and columns.
 
     Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
-    A notebook shows a table, anything else its text.
-    Raises ValueError when there is not one label per row or column.
+    A notebook shows a table, anything else its text. A cell is tinted by the size of its number,
+    in the colour of what is shown: "x", "q", "k", "v", "scores", "weights" or "context".
+    Raises ValueError when there is not one label per row or column, or no such colour.
     """
     array = as_array("array", array, "biufUO")
     decimals = as_whole("decimals", decimals, 0, 9)
@@ -49,14 +51,15 @@ def show(array: Any, rows: Sequence[Any] | None = None, columns: Sequence[Any] |
     if array.dtype.kind in "UO":
         as_labels("array", list(array.flat))  # nothing but words and numbers
     texts, markups = [], []
-    for name, matrix in _matrices(array, title):
+    grounds = _matrices(_grounds(array, colour), title)
+    for (name, matrix), (_, ground) in zip(_matrices(array, title), grounds, strict=True):
         if matrix is None:
             texts.append(name)
-            markups.append(_tag("div", name, "padding:2px 8px"))
+            markups.append(_tag("div", name, "padding:2px .5em"))
         else:
             grid = _labelled(matrix, rows, columns, decimals)
             texts.append(f"{name}\n{_text(*grid)}\n" if name else _text(*grid))
-            markups.append(_markup(*grid, name))
+            markups.append(_markup(*grid, name, np.atleast_2d(ground)))
     # A blank first line: of an output that is folded, JupyterLab shows that line as it is written.
     display(Shown(" \n" + "".join(markups), "\n".join(texts)))
 
@@ -100,30 +103,66 @@ def _text(cells: list[list[str]], names: list[str], head: list[str]) -> str:
     )
 
 
+STRONGEST = 0.45  # of a colour in the largest number's cell: black and white ink stay readable
+_TINTS = OF | {"context": "#808080"}  # black would show on no dark page
+
+
+def _shares(array: np.ndarray) -> np.ndarray:
+    """How large each number is beside the largest, 0 to 1; 0 for words, ids and counts."""
+    counts = array.dtype.kind in "iu" and np.abs(array).max() > 1
+    if array.dtype.kind in "UO" or array.size < 2 or counts:
+        return np.zeros(array.shape)
+    sizes = np.abs(np.nan_to_num(array.astype(float), posinf=0.0, neginf=0.0))
+    return sizes / (sizes.max() or 1.0)
+
+
+def _grounds(array: np.ndarray, colour: str) -> np.ndarray:
+    """The style of each cell: its colour, so thin that the page's ground, light or dark, shows."""
+    if as_text("colour", colour) not in OF:
+        raise ValueError(f"colour is {colour!r}, but must be one of {', '.join(OF)}")
+    opacities = np.rint(255 * STRONGEST * _shares(array)).astype(int)
+    styles = [f"background:{_TINTS[colour]}{n:02x}" if n else "" for n in opacities.flat]
+    return np.array(styles, dtype=object).reshape(array.shape)
+
+
 # A sanitizer may drop styles (GitHub): then a plain table stays. Nothing in it depends on classes.
+# Cells inherit from the table, as on most platforms, or have JupyterLab's padding and alignment,
+# so that each says no more than its tint: the tables of a notebook may hold a thousand.
 _BOX = "overflow-x:auto;margin:4px 0 12px"
-_TABLE = "border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums"
-_CAPTION = "caption-side:top;text-align:left;white-space:nowrap;width:0;padding:2px 8px"
-_CELL = "padding:2px 8px;text-align:right"
-_HEADING = f"{_CELL};border-bottom:1px solid;white-space:nowrap"
-_NAME = "padding:2px 8px;text-align:left;white-space:nowrap"
+_TABLE = (
+    "border-collapse:collapse;margin:0;font-variant-numeric:tabular-nums;text-align:right;"
+    "white-space:nowrap;--jp-rendermime-table-row-background:none"  # no stripes below the tints
+)
+_CAPTION = "text-align:left;white-space:nowrap;width:0;padding:2px .5em"
+_LINE = "white-space:nowrap"  # JupyterLab breaks words at spaces, and -inf after its sign
+_NAME = f"text-align:left;{_LINE}"
+_DIGITS = frozenset("-.0123456789")
 
 
-def _markup(cells: list[list[str]], names: list[str], head: list[str], title: str | None) -> str:
+def _markup(
+    cells: list[list[str]], names: list[str], head: list[str], title: str | None, styles: np.ndarray
+) -> str:
     """The table as HTML; where the page is narrow, it scrolls in a box of its own."""
-    corner = ["<td></td>"] if names else []
-    lines = [corner + [_tag("th", text, _HEADING, "col") for text in head]] if head else []
-    for i, line in enumerate(cells):
-        name = [_tag("th", names[i], _NAME, "row")] if names else []
-        lines.append(name + [_tag("td", text, _CELL) for text in line])
     caption = _tag("caption", title, _CAPTION) if title else ""
-    body = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
-    return f'<div style="{_BOX}"><table style="{_TABLE}">{caption}{body}</table></div>'
+    corner = "<td></td>" if names else ""
+    headings = "".join(_tag("th", text, _LINE, "col") for text in head)
+    top = f'<thead style="border-bottom:1px solid"><tr>{corner}{headings}</tr></thead>'
+    body = ""
+    for i, (line, looks) in enumerate(zip(cells, styles, strict=True)):
+        name = _tag("th", names[i], _NAME, "row") if names else ""
+        body += f"<tr>{name}{''.join(map(_cell, line, looks))}</tr>"
+    table = f"{caption}{top if head else ''}<tbody>{body}</tbody>"
+    return f'<div style="{_BOX}"><table cellpadding="4" style="{_TABLE}">{table}</table></div>'
 
 
-def _tag(name: str, text: str, style: str, scope: str = "") -> str:
+def _cell(text: str, style: str) -> str:
+    return _tag("td", text, style or ("" if _DIGITS.issuperset(text) else _LINE))
+
+
+def _tag(name: str, text: str, style: str = "", scope: str = "") -> str:
     of = f' scope="{scope}"' if scope else ""
-    return f'<{name}{of} style="{style}">{html.escape(text)}</{name}>'
+    look = f' style="{style}"' if style else ""
+    return f"<{name}{of}{look}>{html.escape(text)}</{name}>"
 
 
 def number(value: Any, decimals: int = 4) -> str:

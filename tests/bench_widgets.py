@@ -1,36 +1,33 @@
-"""Measure the heatmap widget beside `ipywidgets.interact` + matplotlib and BertViz's head view.
+"""Measure the heatmap and the machine in JupyterLab and headless Chromium on this machine.
 
-    python tests/bench_widgets.py            16, 64, 128 and 512 tokens × 12 heads: a quarter hour
-    python tests/bench_widgets.py --quick    16 and 64 tokens, few events: two minutes
+    python tests/bench_widgets.py    some four minutes
 
-All in one run, in JupyterLab and headless Chromium on this machine. The columns:
+The heatmap stands beside `ipywidgets.interact` + matplotlib, and its size beside that of BertViz's
+head view; the machine beside PyTorch: a slider whose callback in the kernel sets one number of the
+model, runs all of it again and sends eight numbers back. Times are in milliseconds:
 
 first paint  from the command to run the cell to the end of the first frame with the picture
-head, temperature, hover
+temperature, head, hover; number, map, PyTorch
              from the time stamp of a key press or a mouse move to the end of the frame in which
-             the picture has changed: median / 95th percentile
-frames       median number of frames until then, of the three in turn; 1 is the very next
-handler      our handler and our drawing alone, called one after the other: median
-of 60        60 events in one second: how many pictures were seen (frames in that second)
-kB           what the cell adds to a notebook run by nbclient, outputs and widgets' state; and of
-             this the state alone
+             the picture has changed: median / 95th percentile. The machine's: a number of the
+             sentence changes where a head is open, then where the map is
+frame        median number of frames until then; 1 is the very next
+handler      our handler, arithmetic and drawing alone, called one after the other: median
+of 60        60 events in one second: how many pictures were seen, in how many frames
+kB           what the cell adds to a notebook run by nbclient; of this the widgets' state
 
-BertViz is installed into a temporary folder; the scripts that it loads from a CDN come from npm.
-Exit status 1 if a goal is missed.
+Exit status 1 if a bar is missed.
 """
 
-import argparse
-import io
 import os
 import random
-import re
 import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 import numpy as np
@@ -40,37 +37,34 @@ from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
-HEADS = 12
-LIMIT = 60.0  # seconds that one measurement may take
-CDN = {  # the end of an address that BertViz asks for → package and file at npm
-    "require.min.js": ("requirejs@2.3.6", "require.js"),
-    "d3.min.js": ("d3@5.7.0", "dist/d3.min.js"),
-    "jquery.min.js": ("jquery@2.2.4", "dist/jquery.min.js"),
-}
+LIMIT = 20.0  # seconds that one measurement may take
 
-# ---------------------------------------------------------------- three ways to show attention
 
-DATA = """
-import numpy as np
-{imports}
-words = "the animal did not cross the street because it was too tired to go on .".split()
-N = {n}
-tokens = [words[i % 16] for i in range(N)]
-scores = np.random.default_rng(0).normal(size=({heads}, N, N)) * 2
-weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-"""
-INTERACT = """
-each = -(-N // 64)  # past 64 tokens not every label is drawn, as in the widget
+class Act(NamedTuple):
+    """What a reader does, how and where (a selector), and how one sees that the picture changed.
 
-@interact(head=(0, 11), temperature=(0.1, 5.0, 0.1))
-def draw(head=0, temperature=1.0):
-    x = np.exp(scores[head] / temperature)
-    plt.figure(figsize=(6, 6))
-    plt.imshow(x / x.sum(-1, keepdims=True), cmap="cividis")
-    plt.xticks(range(0, N, each), tokens[::each], rotation=90)
-    plt.yticks(range(0, N, each), tokens[::each])
-    plt.show()
-"""
+    `fire` is JavaScript that does it at once, the k-th of many, `first` what is done before all.
+    """
+
+    how: str
+    where: str
+    look: str
+    fire: str = ""
+    first: str = ""
+
+
+@dataclass
+class Way:
+    """A way to show something: cells, the second draws it; what is done to it; its bars."""
+
+    name: str
+    of: str
+    cells: tuple[str, ...]
+    acts: dict[str, Act]
+    bars: dict[str, float] = field(default_factory=dict)
+    count: int = 30
+
+
 # `look` gives a picture's fingerprint, 0 or "" while there is none. `quick` reads a few lines of
 # a canvas: all of it takes some milliseconds, which a frame does not have to spare.
 LOOK = """(quick) => {
@@ -85,106 +79,152 @@ LOOK = """(quick) => {
   }
   return hash;
 }"""
+
+# ---------------------------------------------------------------- the heatmap and others
+
+ATTENTION = """
+import numpy as np
+{imports}
+words = "the animal did not cross the street because it was too tired to go on .".split()
+N = {n}
+tokens = [words[i % 16] for i in range(N)]
+scores = np.random.default_rng(0).normal(size=(12, N, N)) * 2
+weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+"""
+INTERACT = """
+@interact(temperature=(0.1, 5.0, 0.1))
+def draw(temperature=1.0):
+    x = np.exp(scores[0] / temperature)
+    plt.figure(figsize=(6, 6))
+    plt.imshow(x / x.sum(-1, keepdims=True), cmap="cividis")
+    plt.xticks(range(N), tokens, rotation=90)
+    plt.yticks(range(N), tokens)
+    plt.show()
+"""
 LOOK_INTERACT = """() => {
   const picture = document.querySelector(".jp-OutputArea img");
   return picture?.complete && picture.naturalWidth ? picture.src : "";
 }"""
-LOOK_BERTVIZ = """() => {
-  const squares = document.querySelectorAll("#vis > svg > g:last-of-type > rect");
-  const greys = document.querySelectorAll("#vis #left .background");
-  return [...squares].map((rect) => rect.getAttribute("fill")).join()
-    + [...greys].map((rect) => rect.style.opacity).join();
-}"""
+HEATMAP = {
+    "temperature": Act("arrow", ".step input[aria-label='temperature']", LOOK,
+        "(slider, k) => { slider.value = k / 30 - 1; bench.send(slider, 'input'); }"),
+    "head": Act("arrow", ".step select[aria-label='head']", LOOK,
+        "(select, k) => { select.value = k % 12; bench.send(select, 'change'); }"),
+    "hover": Act("move", ".step canvas[tabindex='0']", LOOK, """(canvas, k) => {
+          const { right, bottom } = canvas.getBoundingClientRect();
+          const [clientX, clientY] = [right - 40 - 61 * (k % 5), bottom - 8 - 41 * (k % 6)];
+          bench.send(canvas, "pointermove", { clientX, clientY });
+        }"""),
+}  # fmt: skip
+SLIDER = ".widget-hslider .noUi-handle"
+PLOT = "%matplotlib inline\nimport matplotlib.pyplot as plt\nfrom ipywidgets import interact"
 
 
-@dataclass
-class Way:
-    """A way to show attention.
-
-    `acts`: what a reader does → how (key, move or click) and where, a selector.
-    `fire`: what a reader does → JavaScript that does it at once, the k-th of many.
-    """
-
-    name: str
-    imports: str
-    source: str
-    look: str
-    acts: dict[str, tuple[str, str]]
-    fire: dict[str, str]
+def heatmap(n: int, bars: dict[str, float]) -> Way:
+    """The heatmap of 12 heads on n tokens."""
+    data = ATTENTION.format(imports="from helpers.widgets import AttentionHeatmap", n=n)
+    show = "AttentionHeatmap(scores=scores, tokens=tokens, d_k=64, softmax=True)"
+    bars = {"frames": 1, "of 60": 60} | bars
+    return Way("AttentionHeatmap", f"{n} tokens", (data, show), HEATMAP, bars)
 
 
-WAYS = [
-    Way(
-        "AttentionHeatmap",
-        "from helpers.widgets import AttentionHeatmap",
-        "AttentionHeatmap(scores=scores, tokens=tokens, d_k=64, softmax=True)",
-        LOOK,
-        {
-            "temperature": ("key", ".step input[aria-label='temperature']"),
-            "head": ("key", ".step select[aria-label='head']"),
-            "hover": ("move", ".step canvas[tabindex='0']"),
-        },
-        {
-            "temperature": """(slider, k) => {
-              slider.value = k / 30 - 1;
-              bench.send(slider, "input");
-            }""",
-            "head": "(select, k) => { select.value = k % 12; bench.send(select, 'change'); }",
-            "hover": """(canvas, k) => {
-              const { right, bottom } = canvas.getBoundingClientRect();
-              const [clientX, clientY] = [right - 40 - 61 * (k % 5), bottom - 8 - 41 * (k % 6)];
-              bench.send(canvas, "pointermove", { clientX, clientY });
-            }""",
-        },
-    ),
-    Way(
-        "interact + imshow",
-        "%matplotlib inline\nimport matplotlib.pyplot as plt\nfrom ipywidgets import interact",
-        INTERACT,
-        LOOK_INTERACT,
-        {
-            "temperature": ("key", ".widget-hslider:nth-of-type(2) .noUi-handle"),
-            "head": ("key", ".widget-hslider:nth-of-type(1) .noUi-handle"),
-        },
-        {
-            "temperature": """(handle, k) => bench.send(handle, "keydown", {
-              key: k < 30 ? "ArrowRight" : "ArrowLeft",
-            })"""
-        },
-    ),
-    Way(
-        "BertViz head_view",
-        "import sys; sys.path.append({site!r})\nimport torch\nfrom bertviz import head_view",
-        "head_view([torch.tensor(weights)[None]], tokens)",
-        LOOK_BERTVIZ,
-        {
-            "head": ("click", "#vis > svg > g:last-of-type > rect"),
-            "hover": ("move each", "#vis #left > g:last-of-type > g:nth-of-type(-n + 12)"),
-        },
-        {"head": "(square) => bench.send(square, 'click')"},
-    ),
-]
+HEATMAPS = [heatmap(64, {"state": 100, "handler": 2}), heatmap(512, {"handler": 10})]
 
 
-def get_bertviz(folder: Path) -> dict[str, str]:
-    """Install BertViz below the folder, alone; the texts of the scripts that it wants."""
-    pip = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", sys.executable]
-    pip = [*pip, "--target", str(folder), "bertviz"]
-    subprocess.run([sys.executable, "-m", *pip], check=True)
-    return {end: npm_file(*source, folder) for end, source in CDN.items()}
+def others(site: Path) -> list[Way]:
+    """What others offer for 64 tokens; BertViz lies in `site`."""
+    imports = f"import sys, torch; sys.path.append({str(site)!r})\nfrom bertviz import head_view"
+    view = "head_view([torch.tensor(weights)[None]], tokens)"
+    plot = {"temperature": Act("arrow", SLIDER, LOOK_INTERACT)}
+    return [
+        Way("interact + imshow", "64 tokens", (ATTENTION.format(imports=PLOT, n=64), INTERACT),
+            plot, count=12),
+        Way("BertViz head_view", "64 tokens", (ATTENTION.format(imports=imports, n=64), view), {}),
+    ]  # fmt: skip
 
 
-def npm_file(package: str, path: str, folder: Path) -> str:
-    """One file of a package at npm."""
-    pack = ["npm", "pack", "--silent", package, "--pack-destination", str(folder)]
-    name = subprocess.run(pack, check=True, capture_output=True, text=True).stdout.split()[-1]
-    with tarfile.open(fileobj=io.BytesIO((folder / name).read_bytes())) as archive:
-        return archive.extractfile(f"package/{path}").read().decode()
+# ---------------------------------------------------------------- the machine and PyTorch
 
+MODELS = """
+import ipywidgets, numpy as np, torch
+from helpers import training
+from helpers.examples import APPLE, APPLE_WORDS
+from helpers.models import DecoderOnly, Transformer
+from helpers.widgets import Machine
+
+torch.manual_seed(0)
+torch.set_num_threads(1)
+{model}
+def again(change):
+    with torch.no_grad():
+        table[1, 0] = change.new
+        answer.value = " ".join(f"{{x:.6f}}" for x in {run}.flatten()[-8:])
+"""
+CALLBACK = """
+slider, answer = ipywidgets.FloatSlider(min=-2, max=2, step=0.05), ipywidgets.HTML("ready")
+slider.observe(again, "value")
+ipywidgets.VBox([slider, answer])
+"""
+LOOK_ANSWER = "() => document.querySelector('.widget-html-content')?.innerText"
+CANVAS = ".step canvas[tabindex='0']"
+MACHINE = {
+    "number": Act("plus", CANVAS, LOOK,
+        "(canvas, k) => bench.send(canvas, 'keydown', { key: k < 30 ? '+' : '-' })",
+        f"""() => ["ArrowRight", "ArrowDown"].forEach((key) =>
+          bench.send(document.querySelector("{CANVAS}"), "keydown", {{ key }}))"""),
+    "map": Act("up", ".step .hand input", LOOK, """(input, k) => {
+          input.value = Number(input.value) + (k < 30 ? 0.1 : -0.1);
+          bench.send(input, "input");
+        }""", "() => document.querySelector('.step .crumbs button').click()"),
+    "PyTorch": Act("arrow", SLIDER, LOOK_ANSWER),
+}  # fmt: skip
+
+
+def machine(of: str, model: str, run: str, text: str, bars: dict[str, float]) -> Way:
+    """The machine on a model, open at a head, and a slider that lets PyTorch run it."""
+    cells = (MODELS.format(model=model, run=run), f"Machine({text})", CALLBACK)
+    return Way("Machine", of, cells, MACHINE, bars | {"first paint": 1000})
+
+
+HEAD = "at='encoder/layer 1/attention/head 1'"
+BOTH = "model(*(torch.arange(1, 1 + len(text.split()))[None] for text in (text, written)))"
+APPLES = """
+table, *W = (torch.tensor(APPLE[name]) for name in ("table", "W_q", "W_k", "W_v"))
+attend = torch.nn.functional.scaled_dot_product_attention
+"""
+THRONES = """
+words = ("<pad> <start> <end> when you play the game of thrones win or die i drink and know things"
+         " true enemy won't wait out storm he brings").split()
+model = Transformer(26, 26, 12, 3, 48, 1).eval()
+text, written = "when you play the game of thrones", "<start> you win or"
+table = model.src_tokens.weight
+"""
+TRANSLATOR = """
+words = training.vocabularies(training.corpus(13_000, np.random.default_rng(13)))
+model = training.translator(*words).eval()
+text, written = (" ".join(list(some)[:12]) for some in words)
+table = model.src_tokens.weight
+"""
+LAYERS = """
+words = [f"word{i}" for i in range(64)]
+model, text = DecoderOnly(64, 64, 64, 8, 256, 4).eval(), " ".join(words)
+table = model.tokens.weight
+"""
+MACHINES = [
+    machine("apple", APPLES, "attend(*(table[:6] @ w for w in W))",
+            "APPLE, 'the shop sells apple and banana', APPLE_WORDS, at='attention/head'",
+            {"frames": 1, "of 60": 60, "kB": 60}),
+    machine("thrones", THRONES, BOTH, f"model, text, words, written=written, {HEAD}",
+            {"frames": 1, "of 60": 60, "kB": 150}),
+    machine("translator", TRANSLATOR, BOTH, f"model, text, words, written=written, {HEAD}",
+            {"ms": 33, "kB": 900}),
+    machine("4 × 8 heads", LAYERS, "model(torch.arange(64)[None])",
+            "model, text, words, at='layer 1/attention/head 1'", {"ms": 50}),
+]  # fmt: skip
 
 # ---------------------------------------------------------------- in the page
 
-BENCH = """(look) => {
+BENCH = """() => {
   const nextFrame = () => new Promise(requestAnimationFrame);
   // A message sent in a frame arrives when all of the frame is done: handlers, drawing, painting.
   const frameDone = async () => {
@@ -199,25 +239,28 @@ BENCH = """(look) => {
       element.dispatchEvent(new (kind ?? Event)(type, { bubbles: true, ...options }));
     },
 
-    run: () => window.jupyterapp.commands.execute("notebook:run-cell"),
+    run(i) {
+      panel.content.activeCellIndex = i;
+      return window.jupyterapp.commands.execute("notebook:run-cell");
+    },
 
     // Milliseconds from the command to run the cell until its picture is there.
-    async paint() {
+    async paint(i) {
       const start = performance.now();
-      bench.run();
-      while (!look()) await frameDone();
+      bench.run(i);
+      while (!bench.look()) await frameDone();
       bench.painted = performance.now() - start;
     },
 
     // Wait for one event; then [milliseconds, frames] until the picture has changed.
     arm(type, limit) {
-      const before = look();
+      const before = bench.look();
       bench.changed = new Promise((done) => addEventListener(type, async (event) => {
         let [time, frames, now] = [0, 0, before];
         for (; [before, 0, ""].includes(now) && time < 1000 * limit; frames++) {
           await frameDone();
           time = performance.now() - event.timeStamp;
-          now = look();
+          now = bench.look();
         }
         done([time, frames]);
       }, { once: true, capture: true }));
@@ -241,10 +284,10 @@ BENCH = """(look) => {
     // 60 events in a second, in step with the frames; how many pictures they made, and how many
     // frames the browser had in that second: two events in one frame make one picture.
     async sixty(fire, elements) {
-      let [fired, shown, last, quiet, frames] = [0, 0, look(true), 0, 0];
+      let [fired, shown, last, quiet, frames] = [0, 0, bench.look(true), 0, 0];
       const start = await frameDone();
       for (let time = start; quiet < 60; time = await frameDone()) {
-        const now = look(true);
+        const now = bench.look(true);
         const changed = now && now !== last;
         if (changed) [shown, last] = [shown + 1, now];
         quiet = changed || fired < 60 ? 0 : quiet + 1;
@@ -256,77 +299,68 @@ BENCH = """(look) => {
     },
   };
 }"""
+KEYS = {"arrow": ("ArrowRight", "ArrowLeft"), "plus": ("+", "-"), "up": ("ArrowUp", "ArrowDown")}
 
 
 class Stage:
-    """One way and size in a browser of its own: a way that hangs harms no other."""
+    """A page of JupyterLab in which one way after the other is measured."""
 
-    def __init__(self, playwright, server: Server, way: Way, scripts: dict[str, str]):
-        self.way, self.browser = way, launch(playwright)
-        self.lab = Lab(self.browser, server)
+    def __init__(self, browser, server: Server):
+        self.lab = Lab(browser, server)
         self.page = self.lab.page
-        self.page.route(re.compile("^https://"), lambda route: answer(route, scripts))
-        self.page.evaluate(f"({BENCH})({way.look})")
-        if "BertViz" in way.name:  # it asks for RequireJS and does not wait for it
-            self.page.add_script_tag(content=scripts["require.min.js"])
+        self.page.evaluate(BENCH)
 
-    def paint(self, cells: tuple[str, str]) -> float:
-        """Run the first cell, then measure until the second has drawn its picture."""
-        self.lab.open(notebook_of(*cells))
-        run = "i => { panel.content.activeCellIndex = i; return bench.run(); }"
-        self.page.evaluate(run, 0)
-        self.page.evaluate("() => { panel.content.activeCellIndex = 1; bench.paint(); }")
+    def look(self, act: Act) -> None:
+        """From now on look at what this act changes."""
+        self.page.evaluate(f"() => void (bench.look = {act.look})")
+
+    def paint(self, way: Way) -> float:
+        """Run the first cell, measure until the second has drawn its picture, run the others."""
+        self.lab.open(notebook_of(*way.cells))
+        self.look(next(iter(way.acts.values())))
+        self.page.evaluate("() => { delete bench.painted; return bench.run(0); }")
+        self.page.evaluate("() => void bench.paint(1)")
         self.page.wait_for_function("bench.painted", timeout=1000 * LIMIT)
-        self.page.wait_for_timeout(2000)  # exact numbers arrive, scripts settle
+        for i in range(2, len(way.cells)):
+            self.page.evaluate("i => bench.run(i)", i)
+        self.page.wait_for_timeout(1500)  # exact numbers arrive, scripts settle
         return self.page.evaluate("bench.painted")
 
-    def latency(self, action: str, count: int) -> np.ndarray:
+    def latency(self, act: Act, count: int) -> np.ndarray:
         """Milliseconds and frames from event to change, of real keys and moves: (count, 2)."""
         found: list[list[float]] = []
         while len(found) < count + 2 and sum(ms for ms, _ in found) < 1000 * LIMIT:
             self.page.wait_for_timeout(random.uniform(50, 70))  # any moment between two frames
-            self.act(*self.way.acts[action], len(found))
+            self.do(act, len(found))
             found.append(self.page.evaluate("bench.changed"))
         return np.array(found[2:] or found)  # two to warm up
 
-    def act(self, how: str, selector: str, k: int) -> None:
-        """Press a key, click or move the mouse: the k-th time."""
-        target, mouse = self.page.locator(selector), self.page.mouse
-        if how in ("click", "move each"):
-            target = target.nth(k // 2 * 7 % 12 if how == "click" else k * 7 % 12)  # off, on, next
-        if how == "key":
+    def do(self, act: Act, k: int) -> None:
+        """Press a key or move the mouse: the k-th time."""
+        target, mouse = self.page.locator(act.where), self.page.mouse
+        if act.how in KEYS:
             target.focus()
             self.arm("keydown")
-            return self.page.keyboard.press("ArrowRight" if k % 22 < 11 else "ArrowLeft")
+            return self.page.keyboard.press(KEYS[act.how][k % 22 >= 11])
         target.scroll_into_view_if_needed()
         box = target.bounding_box()
-        share = 0.25 + 0.7 * (0.618 * k % 1) if how == "move" else 0.5
-        x, y = box["x"] + share * box["width"], box["y"] + share * box["height"]
-        self.arm("click" if how == "click" else "pointermove")
-        (mouse.click if how == "click" else mouse.move)(x, y)
+        share = 0.25 + 0.7 * (0.618 * k % 1)
+        self.arm("pointermove")
+        mouse.move(box["x"] + share * box["width"], box["y"] + share * box["height"])
 
     def arm(self, kind: str) -> None:
         self.page.evaluate("([type, limit]) => bench.arm(type, limit)", [kind, LIMIT])
 
-    def cost(self, action: str, count: int) -> float:
+    def cost(self, act: Act, count: int) -> float:
         """Median milliseconds of handler and drawing, called at once."""
-        element = self.page.locator(self.way.acts[action][1])
-        call = f"(element, k) => bench.cost({self.way.fire[action]}, element, k)"
+        element = self.page.locator(act.where)
+        call = f"(element, k) => bench.cost({act.fire}, element, k)"
         return float(np.median([element.evaluate(call, k) for k in range(count)]))
 
-    def sixty(self) -> list[int]:
+    def sixty(self, act: Act) -> list[int]:
         """How many pictures 60 events in one second make, and the frames of that second."""
-        action, fire = next(iter(self.way.fire.items()))
-        elements = self.page.locator(self.way.acts[action][1])
-        return elements.evaluate_all(f"elements => bench.sixty({fire}, elements)")
-
-
-def answer(route, scripts: dict[str, str]) -> None:
-    """Give the page what it asks the network for, or nothing."""
-    for end, text in scripts.items():
-        if route.request.url.endswith(end):
-            return route.fulfill(body=text, content_type="text/javascript")
-    return route.abort()
+        elements = self.page.locator(act.where)
+        return elements.evaluate_all(f"elements => bench.sixty({act.fire}, elements)")
 
 
 # ---------------------------------------------------------------- measuring
@@ -334,12 +368,11 @@ def answer(route, scripts: dict[str, str]) -> None:
 
 @dataclass
 class Row:
-    """What was measured of one way at one size."""
+    """What was measured of one way."""
 
-    way: str
-    n: int
-    size: int  # bytes in the notebook
-    state: int  # bytes of the widgets' state among them
+    way: Way
+    kB: float  # in the notebook
+    state: float  # kB of the widgets' state among them
     paint: float | None = None
     events: dict[str, np.ndarray] = field(default_factory=dict)
     handler: dict[str, float] = field(default_factory=dict)
@@ -354,125 +387,103 @@ class Row:
         return round(float(np.median(self.events[action][:, 1])))
 
 
-def sizes(cells: tuple[str, str]) -> tuple[int, int]:
-    """Bytes that the second cell adds to a notebook run by nbclient; those of widgets' state."""
-    notebook = notebook_of(*cells)
+def sizes(cells: tuple[str, ...]) -> tuple[float, float]:
+    """kB that the second cell adds to a notebook run by nbclient; those of widgets' state."""
+    notebook = notebook_of(*cells[:2])
     quiet = {"extra_arguments": ["--log-level=ERROR"], "timeout": 90}
     NotebookClient(notebook, kernel_name="python3", **quiet).execute()
     full = len(nbformat.writes(notebook).encode())
     notebook.metadata.pop("widgets", None)
     stateless = len(nbformat.writes(notebook).encode())
     notebook.cells[1].outputs = []
-    return full - len(nbformat.writes(notebook).encode()), full - stateless
+    return (full - len(nbformat.writes(notebook).encode())) / 1000, (full - stateless) / 1000
 
 
-def measure(playwright, server: Server, way: Way, cells, scripts, count: int) -> Row:
-    """Everything about one way at one size."""
-    row = Row(way.name, int(cells[0].split("N = ")[1].split()[0]), *sizes(cells))
-    stage = Stage(playwright, server, way, scripts)
+def measure(stage: Stage, way: Way) -> Row:
+    """Everything about one way."""
+    row = Row(way, *sizes(way.cells))
+    if not way.acts:
+        return row
     try:
-        row.paint = stage.paint(cells)
-        for action in way.acts:
-            row.events[action] = stage.latency(action, count)
-            if way is WAYS[0]:
-                row.handler[action] = stage.cost(action, count)
-        row.shown, row.room = stage.sixty()  # last: a kernel may have work for long
+        row.paint = stage.paint(way)
+        for name, act in way.acts.items():
+            stage.look(act)
+            stage.page.evaluate(act.first or "() => {}")
+            row.events[name] = stage.latency(act, way.count)
+            if way.bars and act.fire:
+                row.handler[name] = stage.cost(act, way.count)
+            if row.shown is None and act.fire:
+                row.shown, row.room = stage.sixty(act)
     except PlaywrightError as error:
-        print(f"{way.name}, {row.n} tokens: {str(error).splitlines()[0]}", file=sys.stderr)
-    finally:
-        stage.browser.close()
+        print(f"{way.name}, {way.of}: {str(error).splitlines()[0]}", file=sys.stderr)
     return row
 
 
-def run(sizes: list[int], count: int, folder: Path) -> Iterator[Row]:
-    """Measure every way at every size, one after the other."""
-    scripts = get_bertviz(folder / "bertviz")
+# ---------------------------------------------------------------- the bars
+
+
+def told(row: Row) -> str:
+    """What was measured, in a few lines."""
+    lines = [f"{row.way.name}, {row.way.of}: {row.kB:,.0f} kB, {row.state:,.0f} of them state"]
+    if row.paint is not None:
+        lines[0] += f"; first paint {row.paint:,.0f}"
+    for act in row.events:
+        own = f", handler {row.handler[act]:.1f}" if act in row.handler else ""
+        times = f"{row.ms(act):,.0f} / {row.ms(act, 95):,.0f}"
+        lines.append(f"{act:>14} {times:>15}, frame {row.frames(act)}{own}")
+    if row.shown is not None:
+        lines.append(f"{'of 60':>14} {row.shown} shown in {row.room} frames")
+    return "\n".join(lines)
+
+
+def bars(row: Row) -> Iterator[tuple[bool, str]]:
+    """Each bar of a way: whether it holds, and what was measured."""
+    if row.way.bars and row.shown is None:
+        yield False, f"{row.way.of}: not measured to the end"
+        return
+    for bar, limit in row.way.bars.items():
+        own = row.handler  # the acts that no kernel answers
+        found = {"frames": {a: row.frames(a) for a in own}, "ms": {a: row.ms(a) for a in own},
+                 "handler": own, "of 60": {"": row.shown}, "kB": {"": row.kB},
+                 "state": {"": row.state}, "first paint": {"": row.paint}}  # fmt: skip
+        for act, x in found[bar].items():
+            good = x >= limit if bar == "of 60" else x <= limit
+            yield good, f"{row.way.name}, {row.way.of}: {act} {bar} {x:,.4g} (bar: {limit:g})"
+
+
+def beside(ours: Row, interact: Row, bertviz: Row) -> Iterator[tuple[bool, str]]:
+    """The heatmap against what others offer."""
+    times = interact.ms("temperature") / ours.ms("temperature")
+    yield times >= 10, f"temperature {times:.0f}× faster than interact (bar: 10×)"
+    yield ours.kB < bertviz.kB, f"{ours.kB:,.0f} kB, BertViz {bertviz.kB:,.0f} kB (bar: fewer)"
+
+
+def run(folder: Path) -> Iterator[Row]:
+    """Measure every way, one after the other; BertViz is installed into the folder, alone."""
+    pip = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", sys.executable]
+    pip = [*pip, "--target", str(folder / "bertviz"), "bertviz"]
+    subprocess.run([sys.executable, "-m", *pip], check=True)
     server = Server(folder / "jupyterlab")
     try:
         with sync_playwright() as playwright:
-            for n in sizes:
-                for way in WAYS:
-                    imports = way.imports.format(site=str(folder / "bertviz"))
-                    cells = (DATA.format(n=n, heads=HEADS, imports=imports), way.source)
-                    yield measure(playwright, server, way, cells, scripts, count)
+            stage = Stage(launch(playwright), server)
+            for way in [*MACHINES, *HEATMAPS, *others(folder / "bertviz")]:
+                yield measure(stage, way)
     finally:
         server.stop()
 
 
-# ---------------------------------------------------------------- the table and the goals
-
-ACTIONS = ("head", "temperature", "hover")
-HEADINGS = ["tokens", "way", "first paint", *ACTIONS, "frames", "handler", "of 60", "kB (state)"]
-
-
-def line(row: Row) -> list[str]:
-    """A row as text."""
-    bytes_ = f"{row.size / 1000:,.0f} ({row.state / 1000:,.0f})"
-    if row.paint is None:
-        return [str(row.n), row.way, f"> {LIMIT:.0f} s", *["–"] * 6, bytes_]
-    times = [
-        f"{row.ms(a):,.0f} / {row.ms(a, 95):,.0f}" if a in row.events else "–" for a in ACTIONS
-    ]
-    frames = " ".join(str(row.frames(a)) if a in row.events else "–" for a in ACTIONS)
-    handler = " ".join(f"{row.handler[a]:.1f}" if a in row.handler else "–" for a in ACTIONS)
-    shown = "–" if row.shown is None else f"{row.shown} ({row.room})"
-    return [str(row.n), row.way, f"{row.paint:,.0f}", *times, frames, handler, shown, bytes_]
-
-
-def table(rows: list[Row]) -> str:
-    """All rows below their headings, in columns."""
-    lines = [HEADINGS, *map(line, rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(text.ljust(w) if i == 1 else text.rjust(w) for i, (text, w) in enumerate(pairs))
-        for pairs in (list(zip(texts, widths, strict=True)) for texts in lines)
-    )
-
-
-def goals(rows: list[Row]) -> Iterator[tuple[bool, str]]:
-    """Each goal at each size: whether it holds, and what was measured."""
-    by_size: dict[int, list[Row]] = {}
-    for row in rows:
-        by_size.setdefault(row.n, []).append(row)
-    for n, (ours, interact, bertviz) in by_size.items():
-        if ours.shown is None:
-            yield False, f"{n}: the widget was not measured to the end"
-            continue
-        yield from own_goals(n, ours)
-        for action in interact.events:
-            times = interact.ms(action) / ours.ms(action)
-            yield times >= 10, f"{n}: {action} {times:.0f}× faster than interact (goal: 10×)"
-        sizes = f"{ours.size / 1000:,.0f} kB, BertViz {bertviz.size / 1000:,.0f} kB"
-        yield ours.size < bertviz.size, f"{n}: {sizes} (goal: fewer)"
-
-
-def own_goals(n: int, ours: Row) -> Iterator[tuple[bool, str]]:
-    """The goals that compare with nothing else."""
-    for action in ACTIONS:
-        frames = ours.frames(action)
-        yield frames == 1, f"{n}: {action} seen in frame {frames} after the event (goal: 1)"
-        if limit := {128: 2, 512: 10}.get(n):
-            took = ours.handler[action]
-            yield took <= limit, f"{n}: {action}: handler and drawing {took:.1f} ms (goal: {limit})"
-    yield ours.shown == 60, f"{n}: {ours.shown} of 60 events in {ours.room} frames shown (goal: 60)"
-    if n == 64:
-        yield ours.state <= 100_000, f"{n}: {ours.state / 1000:.0f} kB of state (goal: at most 100)"
-
-
 def main() -> int:
-    """Measure, print the table and the goals; 1 if a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="16 and 64 tokens, few events")
-    quick = parser.parse_args().quick
+    """Measure, print the tables and the bars; 1 if a bar is missed."""
     os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    rows = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        for row in run([16, 64] if quick else [16, 64, 128, 512], 6 if quick else 30, Path(folder)):
-            print(*line(row), sep="  ", file=sys.stderr)
+        for row in run(Path(folder)):
+            print(told(row), flush=True)
             rows.append(row)
-    held = list(goals(rows))
-    print(f"{HEADS} heads; milliseconds: median / 95th percentile", "", table(rows), "", sep="\n")
-    print(*(f"{'holds ' if good else 'MISSED'}  {text}" for good, text in held), sep="\n")
+    ours, _, interact, bertviz = rows[len(MACHINES) :]
+    held = [*(bar for row in rows for bar in bars(row)), *beside(ours, interact, bertviz)]
+    print("", *(f"{'holds ' if good else 'MISSED'}  {text}" for good, text in held), sep="\n")
     return 0 if all(good for good, _ in held) else 1
 
 

@@ -124,6 +124,17 @@ def test_every_page_lists_all_pages_and_leads_to_its_neighbours(pages):
         assert i == 0 or [ways.get("next")][: len(names) - i - 1] == names[i + 1 : i + 2]
 
 
+def test_first_page_opens_with_the_machine_on_apple(site, pages):
+    page = pages["index.html"]
+    assert next(tag for tag, _ in page.tags if tag in ("figure", "h2")) == "figure"
+    assert page.all("figure") == [{"data-model": "apple"}]
+    state = json.loads(page.raw["script"][0])["apple"]["state"]
+    assert (state["at"], state["asker"]) == ("attention/head", 3)
+    assert state["text"].split()[3] == "apple" and "layout" not in state
+    assert "write laptop in place of banana" in " ".join(page.prose.split())
+    assert site.index_page() == site.index_page()
+
+
 @pytest.fixture(scope="module")
 def known(site):
     """What search.js holds: [file, title, [heading, [[place, is code, text], …]] …] per page."""

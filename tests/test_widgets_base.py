@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from helpers import widgets
+from helpers import colours, widgets
 from helpers.attention import softmax
 from helpers.widgets import base
+from helpers.widgets.machine import Machine
 
 FOLDER = Path(base.__file__).parent
 SCRIPTS = sorted(FOLDER.glob("*.js"))
@@ -78,4 +79,43 @@ def test_a_module_holds_what_it_imports_once_and_exports_no_more_than_anywidget_
         names = re.findall(declared, text, re.MULTILINE)
         assert len(names) == len(set(names)) > 0, (script.name, sorted(names))
         exports = re.findall(r"^export .*$", text, re.MULTILINE)
-        assert exports in ([], ["export default { initialize, render };"]), script.name
+        widget = script.name != "load.js"
+        assert exports in ([], ["export default { initialize, render };"]) or not widget, (
+            script.name
+        )
+
+
+WIDGETS = [kind for kind in base.Widget.__subclasses__() if kind.__module__.startswith("helpers.")]
+
+
+@pytest.mark.parametrize("widget", WIDGETS, ids=lambda kind: kind.__name__)
+def test_a_saved_program_is_the_module_in_half_the_room(widget):
+    packed = re.search(r'packed = "([^"]*)"', widget._esm)[1]
+    text = zlib.decompress(base64.b64decode(packed)).decode()
+    module = base.module(f"{widget.__module__.rpartition('.')[2]}.js")
+    assert text == "\n".join(line.lstrip(" ") for line in module.split("\n"))
+    assert len(widget._esm) < len(module.encode()) / 2 + 1000
+
+
+@pytest.mark.parametrize("widget", WIDGETS, ids=lambda kind: kind.__name__)
+def test_a_widget_saves_what_all_share_and_its_own_styles(widget):
+    """Together all have every rule of the file, and none has another's."""
+    own = {"SoftmaxLab": ".soft", Machine.__name__: ".board", "MatrixProduct": ".product",
+           "AttentionHeatmap": ".small", "NextToken": ".next", "Predict": "fieldset"}  # fmt: skip
+    assert widget._css.startswith(".step {") and "focus-visible" in widget._css
+    for name, rule in own.items():
+        assert (f".step {rule} " in widget._css) == (name == widget.__name__), name
+    assert (".lab-title" in widget._css) == (widget.__module__[16:] in "positions dropout norm")
+
+
+def test_every_rule_is_saved_with_some_widget():
+    whole = re.sub(r"/\*.*?\*/", "", (FOLDER / "style.css").read_text("utf-8"), flags=re.DOTALL)
+    rules = re.findall(r"[^{}]+\{[^{}]*\}", " ".join(whole.split()))
+    assert len(rules) > 100
+    saved = " ".join(widget._css for widget in WIDGETS)
+    assert [rule for rule in rules if rule.strip() not in saved] == []
+
+
+def test_colours_are_those_of_the_drawings():
+    text = (FOLDER / "style.css").read_text("utf-8")
+    assert dict(re.findall(r"--(\w+): color-mix\(in srgb, (#\w{6}) (?:80|10)%", text)) == colours.OF

@@ -2,9 +2,10 @@
 
     python tools/site.py  write site/index.html, one site/NN_name.html per notebook, site/search.js
 
-Each page is one file. Formulas are MathML, pictures lie inside. Of the folder site/ beside this
-file, host.js brings the widgets to life from their saved state, contents.js marks where one reads,
-and find.js searches all pages by what search.js tells of them.
+Each page is one file. Formulas are MathML, pictures lie inside. The first opens with the machine
+on *apple*. Of the folder site/ beside this file, host.js brings the widgets to life from their
+saved state, contents.js marks where one reads, and find.js searches all pages by what search.js
+tells of them.
 """
 
 import base64
@@ -21,9 +22,13 @@ from xml.etree import ElementTree
 import latex2mathml.converter
 import mistune
 import nbformat
+from ipywidgets.embed import dependency_state
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
+
+from helpers.examples import APPLE, APPLE_WORDS
+from helpers.widgets import Machine
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -359,22 +364,46 @@ def entry(path: Path, page: Page) -> str:
     return f'<li><a href="{path.stem}.html">{name}</a>\n{page.read(promise)}{time}</li>'
 
 
+WELCOME = """One attention head, alive, with every number in sight: write *laptop* in place of
+*banana* and watch what becomes of *apple*; then click a number to see where it comes from, or drag
+it and see what follows."""
 ORDER = """## The notebooks
 
 Each page is a notebook as it ran, and its widgets work here. To run its code and do its exercises,
 open it in Colab by the link at its top, or [start](#start) on your own machine. Begin with 00: each
-notebook adds to the map above.
+notebook builds on those before.
 """
 
 
+def apple(**chosen) -> Machine:
+    """The machine open at a head, on *apple*."""
+    words = "the shop sells apple and banana"
+    return Machine(APPLE, words, APPLE_WORDS, at="attention/head", asker="apple", **chosen)
+
+
+def alive(widgets: dict) -> tuple[str, dict]:
+    """Widgets by their names as HTML, and their saved state."""
+    shown, models = [], {}
+    for name, widget in widgets.items():
+        models[name] = dependency_state([widget], drop_defaults=False)[widget.model_id]
+        del models[name]["state"]["layout"]  # a name that is another one in every run
+        data, told = widget._repr_mimebundle_()
+        data[VIEW] = {"model_id": name}
+        shown.append(output_html({"data": data, "metadata": told}, models))
+    return "\n".join(shown), models
+
+
 def index_page(folder: Path = NOTEBOOKS) -> str:
-    """The README, with a list of the notebooks and their promises instead of its table."""
+    """The machine to touch, then the README, with a list of the notebooks instead of its table."""
     title, first, rest = readme()
-    page = Page()
-    top, list_of_all, more = (page.read(text) for text in (f"# {title}\n{first}", ORDER, rest))
+    page, (machine, models) = Page(), alive({"apple": apple()})
+    texts = (f"# {title}\n\n{WELCOME}", first, ORDER, rest)
+    top, about_all, list_of_all, more = (page.read(text) for text in texts)
     entries = "\n".join(entry(path, page) for path in lessons(folder))
     body = f"""<main id="main" class="text">
 {top}
+{machine}
+{about_all}
 {list_of_all}
 <ol class="course">
 {entries}
@@ -382,7 +411,7 @@ def index_page(folder: Path = NOTEBOOKS) -> str:
 {more}
 </main>"""
     about = " ".join(first.split("\n\n")[0].split())
-    return frame("index.html", course(folder), about, page, body, {})
+    return frame("index.html", course(folder), about, page, body, models)
 
 
 # ---------------------------------------------------------------- what the search knows

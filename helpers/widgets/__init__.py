@@ -2,6 +2,7 @@
 
 from helpers.widgets.dropout import DropoutLab
 from helpers.widgets.heatmap import AttentionHeatmap
+from helpers.widgets.machine import Machine
 from helpers.widgets.next_token import NextToken
 from helpers.widgets.norm import NormLab
 from helpers.widgets.positions import PositionExplorer
@@ -9,5 +10,5 @@ from helpers.widgets.predict import folded, predict
 from helpers.widgets.product import MatrixProduct
 from helpers.widgets.softmax import SoftmaxLab
 
-__all__ = ["AttentionHeatmap", "DropoutLab", "MatrixProduct", "NextToken", "NormLab",
+__all__ = ["AttentionHeatmap", "DropoutLab", "Machine", "MatrixProduct", "NextToken", "NormLab",
            "PositionExplorer", "SoftmaxLab", "folded", "predict"]  # fmt: skip

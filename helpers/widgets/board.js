@@ -35,7 +35,7 @@ class Palette {
   mix(name, part) {
     const ground = this[name].map((c, i) => part * c + (1 - part) * this.paper[i]);
     const [r, g, b] = ground.map(Math.round);
-    const ink = luminance(ground) > 0.19 ? "#111827" : "#ffffff";
+    const ink = luminance(ground) > 0.179 ? "#000000" : "#ffffff"; // 4.5:1 at least, on any ground
     return { css: css(ground), ink, pixel: (255 << 24) | (b << 16) | (g << 8) | r };
   }
 }

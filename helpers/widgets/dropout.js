@@ -1,5 +1,6 @@
 // Attention weights under dropout: one draw, the mean of many, and its error.
-import { arrays, button, control, fmt, frame, h, limits, put, row, visible } from "./shared.js";
+import { limits } from "./colour.js";
+import { arrays, button, control, fmt, frame, h, put, row, visible } from "./shared.js";
 import { initialize } from "./keep.js";
 import { Lines } from "./lines.js";
 import { matrices, panel, table } from "./labs.js";

@@ -9,7 +9,15 @@ import traitlets
 from helpers.attention import dropout
 from helpers.figures import Picture, heatmaps, number
 from helpers.given import as_whole
-from helpers.widgets.base import Widget, check_labels, check_sign, check_small, module, visible
+from helpers.widgets.base import (
+    Widget,
+    check_labels,
+    check_sign,
+    check_small,
+    program,
+    style,
+    visible,
+)
 from helpers.widgets.traits import Labels, Number, Switch, Whole
 
 HIGHEST = 0.9  # the largest p of the slider
@@ -27,7 +35,8 @@ class DropoutLab(Widget):
     weights, a wrong number of tokens, p outside 0 to 0.9, or a seed that 32 bits do not hold.
     """
 
-    _esm = module("dropout.js")
+    _esm = program("dropout.js")
+    _css = style("DropoutLab")
     tokens = Labels().tag(sync=True)
     key_tokens = Labels().tag(sync=True)
     p = Number(0.5, min=0, max=HIGHEST).tag(sync=True)

@@ -1,7 +1,7 @@
 // The machine's arithmetic: every number of a model, from its list of operations. One short function
 // a kind, beside its line of NumPy in helpers/operations.py. A matrix is { data, rows, columns }.
 
-/** Where the values of a run keep what was changed in it, for sums.js; no operation is named so. */
+/** Where the values of a run keep its texts and changes, for sums.js; no operation is named so. */
 export const RUN = Symbol("run");
 const empty = (rows, columns) => ({ data: new Float64Array(rows * columns), rows, columns });
 
@@ -13,6 +13,7 @@ function filled(rows, columns, f) {
   return out;
 }
 const each = ({ data, rows, columns }, f) => filled(rows, columns, (i, j, at) => f(data[at]));
+const copied = (x) => each(x, (value) => value);
 
 /** x W + b: two rows by four columns at once, which is three times as fast; what is left singly. */
 function product(x, W, b) {
@@ -51,7 +52,8 @@ function byRow(x, f) {
   }
   return out;
 }
-const total = (row, f) => {
+export const range = (n, f) => Array.from({ length: n }, (_, k) => f(k));
+export const total = (row, f) => {
   let sum = 0;
   for (let j = 0; j < row.length; j++) sum += f(row[j]);
   return sum;
@@ -87,7 +89,7 @@ const wave = (place, j, d) => (j % 2 ? Math.cos : Math.sin)(place / 10000 ** ((j
 const KINDS = {
   "one-hot": (ids, { size }) => filled(ids.length, size, (i, j) => (ids[i] === j ? 1 : 0)),
   ids: (ids) => filled(ids.length, 1, (i) => ids[i]),
-  given: (ids, _, x) => each(x, (value) => value),
+  given: (ids, _, x) => copied(x),
   embed: (ids, { factor = 1 }, x, { data, columns }) =>
     filled(ids.length, columns, (i, j) => factor * data[ids[i] * columns + j]),
   places: ({ length }, _, { data, rows, columns }) => {
@@ -107,11 +109,8 @@ const KINDS = {
   softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
   mix: (ids, _, weights, v) => product(weights, v),
   join: (ids, _, ...heads) => {
-    const places = heads.flatMap((head) => Array.from({ length: head.columns }, (_, j) => [head, j]));
-    return filled(heads[0].rows, places.length, (i, at) => {
-      const [{ data, columns }, j] = places[at];
-      return data[i * columns + j];
-    });
+    const { rows, columns: d } = heads[0];
+    return filled(rows, d * heads.length, (i, j) => heads[Math.floor(j / d)].data[i * d + (j % d)]);
   },
   norm: (ids, { eps }, x, gain, shift) =>
     byRow(x, (row, out) => normal(row, out, eps, gain, shift)),
@@ -120,7 +119,7 @@ const KINDS = {
   gelu_tanh: (ids, _, x) => each(x, (value) => 0.5 * value * (1 + bent(value))),
   last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
   mean: (ids, _, { data, rows, columns }) =>
-    filled(1, columns, (_, j) => total(data.filter((_, at) => at % columns === j), (x) => x) / rows),
+    filled(1, columns, (_, j) => total(range(rows, (i) => data[i * columns + j]), (x) => x) / rows),
   unit: (ids, _, x) => byRow(x, (row, out) => {
     const length = Math.sqrt(total(row, (value) => value ** 2));
     for (let j = 0; j < row.length; j++) out[j] = row[j] / length;
@@ -136,55 +135,72 @@ export const LEFT = {
   add: (value, x, sublayer) => sublayer,
 };
 
+/** What is fixed about each operation, in the order in which Python lists it. */
+const SAID = ["name", "kind", "inputs", "weights", "options", "title", "note", "colour", "rows", "columns"];
+
+/** Whether an operation gives the probabilities of the next word: temperature acts there alone. */
+export const predicts = ({ kind, columns }) => kind === "softmax" && columns === "vocab";
+
 export class Engine {
   constructor(program, learned) {
-    Object.assign(this, { program, learned, by: {}, all: {} });
-    const said = ["name", "kind", "inputs", "weights", "options", "title", "note", "colour", "rows"];
+    Object.assign(this, { program, by: {}, all: {}, plain: null }); // all weights, without changes
     this.operations = program.operations.map((given) =>
-      Object.fromEntries([...said, "columns"].map((key, i) => [key, given[i]])));
+      Object.fromEntries(SAID.map((key, i) => [key, given[i]])));
     for (const op of this.operations) {
       op.inputs = op.inputs.map((i) => this.operations[i]);
       this.by[op.name] = op;
     }
-    for (const [name, [offset, rows, columns]] of Object.entries(program.weights))
-      this.all[name] = { data: learned.subarray(offset, offset + rows * columns), rows, columns };
+    for (const [name, [start, rows, columns]] of Object.entries(program.weights)) {
+      const own = start === null ? {} : Float64Array.from(learned.subarray(start, start + rows * columns));
+      this.all[name] = { data: own, rows, columns };
+    }
   }
 
-  /** What was learned, or given, without changes. */
-  weight(name) { return this.all[name]; }
+  /** Fill a row or a column of a weight that stays with the kernel (its start is null). */
+  learn({ name, row, column }, numbers) {
+    const { data, columns } = this.all[name];
+    numbers.forEach((x, k) => (data[row === undefined ? k * columns + column : row * columns + k] = x));
+  }
 
-  /** Every matrix for the ids of each text; the last of several changes of a number counts. */
+  /** Every matrix for the ids of each text; the last of several changes of a number counts.
+   *  What no change reaches is the same matrix as without changes, and not computed again. */
   run(texts, changes = [], temperature = 1) {
-    const values = { [RUN]: { changes, temperature } };
-    const [off, byHand] = [new Set(), {}];
-    for (const change of changes) {
-      if (change.off) off.add(change.at);
-      if ("row" in change) (byHand[change.at] ??= []).push(change);
-    }
-    for (const name in this.all) {
-      const { data, rows, columns } = this.all[name];
-      const own = () => ({ data: Float64Array.from(data), rows, columns });
-      values[name] = byHand[name] ? writeIn(own(), byHand[name]) : this.all[name];
-    }
+    const key = JSON.stringify(texts);
+    if (this.plain?.key !== key) this.plain = { key, values: this.compute(texts, [], 1) };
+    const { values } = this.plain;
+    return changes.length || temperature !== 1 ? this.compute(texts, changes, temperature, values) : values;
+  }
+
+  compute(texts, changes, temperature, before) {
+    const values = { [RUN]: { texts, changes, temperature }, ...this.all };
+    const of = (name) => changes.filter(({ at }) => at === name);
+    const touched = new Set(changes.map(({ at }) => at));
+    for (const name of touched)
+      if (name in this.all) values[name] = written(copied(this.all[name]), of(name));
     for (const op of this.operations) {
-      const value = this.compute(op, values, texts, off.has(op.name), temperature);
-      values[op.name] = writeIn(value, byHand[op.name] ?? []);
+      const parts = [...op.inputs.map(({ name }) => name), ...op.weights];
+      if (parts.some((part) => touched.has(part)) || (temperature !== 1 && predicts(op)))
+        touched.add(op.name);
+      const kept = before && !touched.has(op.name);
+      values[op.name] = kept ? before[op.name] : written(computed(op, values, of(op.name)), of(op.name));
     }
     return values;
   }
-
-  compute({ kind, inputs, weights, options, rows, columns }, values, texts, off, temperature) {
-    const given = inputs.map(({ name }) => values[name]);
-    const learned = weights.map((name) => values[name]);
-    const how = kind === "softmax" && columns === "vocab" ? { temperature } : options;
-    const left = off && LEFT[kind];
-    const value = () => KINDS[kind](texts[rows] ?? [], how, ...given, ...learned);
-    return left ? each(left(left === nothing ? value() : null, ...given), (x) => x) : value();
-  }
 }
 
-/** Numbers set by hand, in place; what this sentence has no place for rests. */
-function writeIn({ data, rows, columns }, changes) {
+/** An operation's matrix or, where it is switched off, what is left of it. */
+function computed(op, values, changes) {
+  const { texts, temperature } = values[RUN];
+  const given = op.inputs.map(({ name }) => values[name]);
+  const learned = op.weights.map((name) => values[name]);
+  const options = predicts(op) ? { temperature } : op.options;
+  const value = KINDS[op.kind](texts[op.rows] ?? [], options, ...given, ...learned);
+  const off = op.kind in LEFT && changes.some((change) => change.off);
+  return off ? copied(LEFT[op.kind](value, ...given)) : value;
+}
+
+/** With numbers set by hand, in place; what this sentence has no place for rests. */
+function written({ data, rows, columns }, changes) {
   for (const { row, column, value, values } of changes) {
     if (!(row >= 0 && row < rows)) continue;
     if (values?.length === columns) data.set(values, row * columns);

@@ -1,5 +1,6 @@
 // A matrix as coloured cells with labels, read with the mouse, a finger or the arrow keys.
-import { FONT, fmt, h, limits, paint, sheet, visible } from "./shared.js";
+import { limits, paint } from "./colour.js";
+import { FONT, fmt, h, sheet, visible } from "./shared.js";
 
 const MOVES = {
   ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],

@@ -18,7 +18,7 @@ function plan(view) {
   p.self = p.x === p.asked;
   p.narrow = width < 700;
   [p.wide, p.size] = p.narrow ? [35, 11] : [CELL, 12];
-  p.label = Math.min(110, Math.max(...[...p.keys, ...p.queries].map((w) => 8 * Math.min(w.length, 13))) + 16);
+  p.label = Math.min(124, Math.max(...[...p.keys, ...p.queries].map((w) => 8 * Math.min(w.length, 15))) + 16);
   const gaps = 3 + steps.length;
   let most = 4;
   const n = (o) => Math.min(values[o.name].columns, most);
@@ -43,7 +43,7 @@ function placed(view, p, n) {
       cut: cut && name !== "share", middle: left + (count * p.wide) / 2, ...o, ...head };
     left += count * p.wide + p.gap;
   };
-  put("x", p.x, n(p.x), { title: "x", note: "word vector" });
+  put("x", p.x, n(p.x), { title: "x", note: view.engine.names?.x?.join(", ") ?? "word vector" });
   put("k", p.k, n(p.k));
   for (const o of p.steps) put(o.name, null, 1, o);
   put("v", p.v, n(p.v));
@@ -70,7 +70,7 @@ function wordRow(view, p, word, i) {
   const [y, middle, asks] = [p.row(i), p.row(i) + TALL / 2, self && i === p.asker];
   const cells = (name, o, more = {}) =>
     cellsOf(view, o.name, i, upTo(column[name].count), column[name].left, y, { wide, size, ...more });
-  const items = [say(p.label - 8, middle, visible(word, 13), { align: "right", bold: asks, room: p.label - 10 })];
+  const items = [say(p.label - 8, middle, visible(word, 16), { align: "right", bold: asks, room: p.label - 10 })];
   if (self) items.push({ draw: "none", key: `ask ${i}`, ask: i, x: 0, y, w: p.label - 4, h: TALL,
     tip: `let “${visible(word)}” ask`, label: `“${visible(word)}”: Enter lets it ask` });
   items.push(...cells("x", p.x), ...cells("k", p.k), ...cells("v", p.v));
@@ -96,7 +96,7 @@ function wordRow(view, p, word, i) {
 /** Below: the word that asks, its query, and what it becomes. */
 function asker(view, p) {
   const { column, wide, size, bottom } = p;
-  const [middle, word] = [bottom + TALL / 2, visible(p.queries[p.asker], 12)];
+  const [middle, word] = [bottom + TALL / 2, visible(p.queries[p.asker], 16)];
   const cells = (o, c, count = c.count) => cellsOf(view, o.name, p.asker, upTo(count), c.left, bottom, { wide, size });
   const { x, k, share } = column;
   const items = [...cells(p.q, k), ...cells(p.context, share),

@@ -1,7 +1,7 @@
 // Attention as a heatmap: scores become weights in the browser, one head or all of them.
+import { limits, paint, softmax } from "./colour.js";
 import {
-  arrays, button, control, exact, frame, h, limits, menu, paint, put, readout, row, sheet,
-  softmax, visible,
+  arrays, button, control, exact, frame, h, menu, put, readout, row, sheet, visible,
 } from "./shared.js";
 import { initialize } from "./keep.js";
 import { Grid } from "./grid.js";

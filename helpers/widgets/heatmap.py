@@ -9,7 +9,15 @@ import traitlets
 from helpers.attention import softmax
 from helpers.figures import Picture, heatmap, heatmaps, number
 from helpers.given import SMALLEST
-from helpers.widgets.base import Widget, check_array, check_labels, check_sign, module, visible
+from helpers.widgets.base import (
+    Widget,
+    check_array,
+    check_labels,
+    check_sign,
+    program,
+    style,
+    visible,
+)
 from helpers.widgets.traits import Choice, Labels, Number, Switch, Whole
 
 VIEWS = ["one head", "all heads", "all layers"]
@@ -29,7 +37,8 @@ class AttentionHeatmap(Widget):
     than 4,194,304 numbers or 1,024 tokens.
     """
 
-    _esm = module("heatmap.js")
+    _esm = program("heatmap.js")
+    _css = style("AttentionHeatmap")
     tokens = Labels().tag(sync=True)
     key_tokens = Labels().tag(sync=True)
     head_names = Labels().tag(sync=True)

@@ -1,12 +1,13 @@
 // The machine: a model, open. What the reader does is kept in traits; the rest is computed from them.
-import { button, frame, h, put, row, slider, visible } from "./shared.js";
+import { button, floats, frame, h, inflated, put, row, slider, unpack, visible } from "./shared.js";
 import { initialize } from "./keep.js";
-import { Engine } from "./engine.js";
+import { Engine, RUN } from "./engine.js";
 import { cellText, explain } from "./sums.js";
 import { Board } from "./board.js";
 import { below, isHead, largestOf, mapScene, numberKey, placeOf, stageScene } from "./scenes.js";
 import { headScene } from "./head.js";
 
+const AWAY = "This is computed by Python. If nothing appears, run the cell that shows this machine.";
 const NAMED = { scale: "÷ √d", mask: "mask", places: "positions", waves: "positions" };
 /** What can be switched off in an open group: [name on its switch, operation]. */
 function switches(engine, at) {
@@ -34,53 +35,71 @@ function rebalanced(own, j, value) {
   return own.map((w, k) => (k === j ? share : others > 1e-12 ? (w * (1 - share)) / others : even));
 }
 
+async function matrices(packed) {
+  const all = Object.entries(packed).map(async ([name, one]) => {
+    const { data, shape: [rows, columns] } = await unpack(one);
+    return [name, { data, rows, columns }];
+  });
+  return Object.fromEntries(await Promise.all(all));
+}
+
 async function render({ model, el }) {
-  const packed = model.get("learned");
-  const raw = new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength).slice();
-  const program = model.get("program");
-  const engine = new Engine(program, new Float32Array(raw.buffer));
-  Object.assign(engine, { vocab: program.vocab, names: program.names });
-  const sides = Object.keys(program.vocab);
+  const program = await inflated(model.get("description")).json();
+  const { vocab, sides, room, fixed, remote } = program;
+  const engine = new Engine(program, floats(model.get("learned")));
+  Object.assign(engine, { vocab, names: program.names });
   const grows = sides.at(-1); // the text that is written on
-  const ids = sides.map((side) => new Map(program.vocab[side].map((word, id) => [word, id])));
+  const ids = Object.fromEntries(Object.entries(vocab).map(([of, words]) => [of, new Map(words.map((word, id) => [word, id]))]));
   const last = engine.operations.findLast(({ kind, columns }) => kind === "softmax" && columns === "vocab");
-  const view = { engine, windows: {}, lit: [], sources: new Set(), off: new Set(), tokens: { ...program.tokens } };
+  const view = { engine, windows: {}, lit: [], sources: new Set(), off: new Set(), tokens: {}, texts: {} };
   let [stale, playing, start] = [true, 0, null];
   const get = (name) => model.get(name);
   const { root, redraw, close } = frame(model, el, draw);
 
   // ---------------------------------------------------------------- computing
-  /** The texts as ids; or what is wrong with them. */
-  function read() {
-    const texts = {};
-    for (const [n, side] of sides.entries()) {
-      const words = wordsOf(get(side));
-      const unknown = words.find((word) => !ids[n].has(word));
-      if (unknown !== undefined) return { problem: `“${visible(unknown)}” is not among the words of this model.` };
-      if (!words.length) return { problem: "Write at least one word." };
-      if (words.length > program.room) return { problem: `There is room for ${program.room} words.` };
-      [texts[side], view.tokens[side]] = [words.map((word) => ids[n].get(word)), words];
-    }
-    return { texts };
+  /** What is wrong with a text, if anything. */
+  function problemOf(side, text) {
+    const words = wordsOf(text);
+    const unknown = vocab[side] && words.find((word) => !ids[side].has(word));
+    if (unknown !== undefined && unknown !== null) return `“${visible(unknown)}” is not among the words of this model.`;
+    if (!words.length) return "Write at least one word.";
+    return words.length > room ? `There is room for ${room} words.` : "";
   }
   function compute() {
-    const { texts, problem = "" } = read();
-    note.textContent = problem;
-    if (problem) return false;
     const [changes, temperature] = [get("changes"), get("temperature")];
-    view.before = engine.run(texts, [], 1);
-    view.values = changes.length || temperature !== 1 ? engine.run(texts, changes, temperature) : view.before;
+    if (!remote) {
+      for (const side of sides) {
+        view.tokens[side] = program.tokens[side] ?? wordsOf(get(side));
+        view.texts[side] = view.tokens[side].map((word) => ids[side]?.get(word) ?? 0);
+      }
+      view.before = engine.run(view.texts);
+      view.values = engine.run(view.texts, changes, temperature);
+    }
     view.off = new Set(changes.filter((change) => change.off).map((change) => change.at));
     view.largest = {};
-    return true;
+  }
+  /** Where the kernel computes: take what it sends. */
+  async function receive() {
+    const kept = get("kept");
+    note.textContent = kept.problem ?? "";
+    if (kept.problem || !kept.values) return;
+    const [values, before] = [await matrices(kept.values), await matrices(kept.before)];
+    for (const part of kept.weights) engine.learn(part, floats(part.bytes));
+    const run = { [RUN]: { texts: kept.ids, changes: get("changes"), temperature: get("temperature") } };
+    view.values = { ...run, ...engine.all, ...values };
+    Object.assign(view, { before: { ...view.values, ...before }, tokens: kept.tokens, texts: kept.ids });
+    Object.assign(view, { kept, waits: false });
+    changed();
   }
   const at = ({ name, row: i, column: j }) => view.values[name].data[i * view.values[name].columns + j];
   function draw() {
-    if (stale && compute()) tellAll();
-    stale = false;
-    if (!view.values || !board.room) return;
+    if (!board.room) return;
+    if (stale) compute();
     const path = get("at");
     Object.assign(view, { at: path, asker: get("asker"), width: board.room });
+    if (stale && view.values) tellAll();
+    stale = false;
+    if (remote && view.kept?.at !== path) return say(AWAY, "", [], []);
     tell();
     board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view));
     board.draw();
@@ -92,26 +111,34 @@ async function render({ model, el }) {
     const [name, i, j] = get("cell");
     const matrix = view.values[name];
     [view.sources, view.lit] = [new Set(), []];
-    if (!matrix || i >= matrix.rows || j >= matrix.columns) return hand.replaceChildren(...invitation());
+    const none = !matrix || i >= matrix.rows || j >= matrix.columns;
+    const over = board.item && !board.item.number;
+    setter.hidden = none || over;
+    if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
     const place = { name, row: i, column: j };
-    const { words, formula, sources } = explain(engine, view.values, name, i, j, view.tokens);
+    const away = remote && view.kept.cell.join() !== get("cell").join();
+    const { words, formula, sources } = away ? { words: AWAY, formula: cellText(at(place)), sources: [] }
+      : explain(engine, view.values, name, i, j, view.tokens);
     view.lit = [place, ...sources];
     for (const source of sources) view.sources.add(numberKey(source.name, source.row, source.column));
     const [value, was] = [at(place), view.before[name].data[i * matrix.columns + j]];
     const parts = sources.slice(0, 6).map((source) =>
       button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)));
-    const input = h("input", { type: "number", step: step(place), "aria-label": "set this number",
-      value: Number.isFinite(value) ? Number(value.toFixed(4)) : "",
-      onchange: () => change(place, Number(input.value), true) });
-    const before = cellText(was) === cellText(value) ? [] : [h("b", {}, `before: ${cellText(was)}`)];
-    const trail = parts.length ? ["made of", ...parts] : [];
-    hand.replaceChildren(h("div", {}, h("strong", {}, words)), h("div", { className: "sum" }, formula),
-      row(...before, h("label", {}, "set to", input), ...trail));
+    if (document.activeElement !== number)
+      Object.assign(number, { step: step(place), value: Number.isFinite(value) ? Number(value.toFixed(4)) : "" });
+    const before = cellText(was) === cellText(value) ? [] : [h("strong", {}, `before: ${cellText(was)}`)];
+    say(words, formula, before, parts.length ? ["made of", ...parts] : []);
   }
-  const invitation = () => [h("span", { className: "quiet" },
-    isHead(engine, get("at")) || engine.by[get("at")]
-      ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a title to open it."
-      : "Click a part to open it, down to its numbers. Escape leads back.")];
+  /** Into the panel; its field stays, for somebody may be typing there. */
+  function say(words, formula, before, parts) {
+    [title.textContent, sum.textContent] = [words, formula];
+    title.className = formula ? "" : "quiet";
+    was.replaceChildren(...before);
+    trailOf.replaceChildren(...parts);
+  }
+  const invitation = () => isHead(engine, get("at")) || engine.by[get("at")]
+    ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a title to open it."
+    : "Click a part to open it, down to its numbers. Escape leads back.";
   function tellAll() {
     crumbs.replaceChildren(...trail());
     const path = engine.by[get("at")] ? parent(get("at")) : get("at");
@@ -138,23 +165,24 @@ async function render({ model, el }) {
     const items = [["", "the whole model"], ...steps].map(([path, part]) => [path, engine.by[path]?.title ?? part]);
     return items.flatMap(([path, title], n) => {
       const here = n === items.length - 1;
-      return [n ? "›" : "", here ? h("b", { "aria-current": "true" }, title) : button(title, () => open(path))];
+      return [n ? "›" : "", here ? h("strong", { "aria-current": "true" }, title) : button(title, () => open(path))];
     });
   }
   const newest = ({ data, rows, columns }) => data.slice((rows - 1) * columns, rows * columns);
-  /** The likeliest next words, before and after the changes. */
-  function predict() {
+  /** The likeliest next words: [word, probability, what it was before]. */
+  function following() {
+    if (remote) return view.kept.next;
     const [old, fresh] = [newest(view.before[last.name]), newest(view.values[last.name])];
     const best = (p) => [...p.keys()].sort((a, b) => p[b] - p[a]);
     const shown = [...new Set([...best(fresh).slice(0, 5), best(old)[0]])].sort((a, b) => fresh[b] - fresh[a]);
+    return shown.map((id) => [vocab[grows][id], fresh[id], old[id]]);
+  }
+  function predict() {
     const bar = (p, name) => Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
-    const words = program.vocab[grows];
     const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
-    next.replaceChildren(title, ...shown.map((id) => h("div", { className: "guess" },
-      h("span", {}, visible(words[id], 14)), h("b", {}, cellText(fresh[id])), bar(fresh[id], "bar"), bar(old[id], "bar was"),
-      h("small", {}, cellText(old[id]) === cellText(fresh[id]) ? "" : `was ${cellText(old[id])}`))));
-    const output = Object.fromEntries(shown.map((id) => [words[id], fresh[id]]));
-    if (JSON.stringify(output) !== JSON.stringify(get("output"))) put(model, "output", output);
+    next.replaceChildren(title, ...following().map(([word, now, was]) => h("div", { className: "guess" },
+      h("span", {}, visible(word, 14)), h("strong", {}, cellText(now)), bar(now, "bar"), bar(was, "bar was"),
+      h("small", {}, cellText(was) === cellText(now) ? "" : `was ${cellText(was)}`))));
   }
   /** What is kept while the model writes: a key and a value for each word, in each layer. */
   function tellCache() {
@@ -224,11 +252,10 @@ async function render({ model, el }) {
 
   // ---------------------------------------------------------------- writing
   function write() {
-    const p = newest(view.values[last.name]);
-    const word = program.vocab[grows][p.indexOf(Math.max(...p))];
+    const [[word]] = following();
     kept.open = true;
-    if (word === program.end || wordsOf(get(grows)).length >= (program.room ?? 64)) return stop();
-    put(model, grows, `${get(grows).trim()} ${word}`);
+    if (word === program.end || wordsOf(get(grows)).length >= room) return stop();
+    put(model, grows, remote && !vocab[grows] ? get(grows) + word : `${get(grows).trim()} ${word}`);
   }
   function stop() {
     clearInterval(playing);
@@ -241,30 +268,43 @@ async function render({ model, el }) {
   });
 
   // ---------------------------------------------------------------- the page
-  const fields = sides.filter((side) => !program.fixed?.includes(side)).map((side) => {
-    const input = h("input", { type: "text", value: get(side), spellcheck: false,
-      "aria-label": side === "written" ? "written so far" : "sentence", oninput: () => put(model, side, input.value) });
+  const fields = sides.map((side) => {
+    const oninput = () => {
+      const problem = problemOf(side, input.value);
+      note.textContent = problem;
+      if (!problem) put(model, side, input.value);
+    };
+    const input = h("input", { type: "text", value: get(side), spellcheck: false, disabled: fixed,
+      "aria-label": side === "written" ? "written so far" : "sentence", oninput });
     model.on(`change:${side}`, () => document.activeElement === input || (input.value = get(side)));
-    const list = visible(program.vocab[side].slice(0, 60).join(" "), 400);
-    return h("label", { className: "sentence", title: `words: ${list}` }, side === "written" ? "writes" : "reads", input);
+    const list = visible(vocab[side]?.slice(0, 60).join(" ") ?? "", 400);
+    return h("label", { className: "sentence", title: list && `words: ${list}` }, side === "written" ? "writes" : "reads", input);
   });
   const note = h("div", { className: "problem", role: "status" });
   const crumbs = h("nav", { className: "row crumbs", "aria-label": "where you are" });
   const [bar, marks] = [row(), h("div", { className: "row marks", hidden: true })];
-  const hand = h("div", { className: "hand", "aria-live": "polite" });
+  const [title, sum, was, trailOf] = [h("strong"), h("div", { className: "sum" }), h("span"), row()];
+  const number = h("input", { type: "number", "aria-label": "set this number", oninput: () => {
+    const [name, i, column] = get("cell");
+    change({ name, row: i, column }, number.valueAsNumber, true);
+  } });
+  const setter = h("label", { hidden: true }, "set to", number);
+  const hand = h("div", { className: "hand" }, h("div", { "aria-live": "polite" }, title, sum),
+    row(was, setter, trailOf));
   const next = h("div", { className: "row guesses", role: "group", "aria-label": "next word" });
   const cache = h("div", { className: "cache" });
   const kept = h("details", { ontoggle: () => kept.open && view.values && tellCache() },
     h("summary", {}, "what is kept while it writes"), cache);
   const range = { min: 0.1, max: 10, step: 0.01, value: get("temperature"), log: true };
   const heat = slider("temperature", range, (t) => put(model, "temperature", t));
-  const writing = last && grows && !program.fixed ? [row(button("write a word", write), play, heat), kept] : [];
+  const writing = last && !fixed ? [row(button("write a word", write), play, heat), kept] : [];
   root.classList.add("machine");
   root.append(row(...fields), note, next, ...writing, crumbs, bar, marks, board.element, hand);
   const changed = () => ((stale = true), redraw());
   for (const name of [...sides, "changes", "temperature", "at"]) model.on(`change:${name}`, changed);
   for (const name of ["asker", "cell"]) model.on(`change:${name}`, redraw);
-  changed();
+  if (remote) model.on("change:kept", receive);
+  await (remote ? receive() : changed());
   return () => (stop(), close());
 }
 export default { initialize, render };

@@ -11,7 +11,7 @@ from helpers.decoding import next_token_probs
 from helpers.figures import Picture, bars, number
 from helpers.given import SMALLEST, as_labels, as_switch, as_text, as_whole
 from helpers.text import encode
-from helpers.widgets.base import Widget, check_array, module, visible
+from helpers.widgets.base import Widget, check_array, program, style, visible
 from helpers.widgets.traits import Labels, Number, Text, Whole
 
 MOST = 4_096  # tokens of a vocabulary
@@ -37,7 +37,8 @@ class NextToken(Widget):
     NaN, or knobs that `next_token_probs` refuses.
     """
 
-    _esm = module("next_token.js")
+    _esm = program("next_token.js")
+    _css = style("NextToken")
     vocabulary = Labels().tag(sync=True)
     prompt = Labels().tag(sync=True)
     end = Text().tag(sync=True)

@@ -1,5 +1,6 @@
 // A residual stream before and after Add & Norm, and one row of it step by step.
-import { arrays, control, fmt, frame, h, limits, put, row, visible } from "./shared.js";
+import { limits } from "./colour.js";
+import { arrays, control, fmt, frame, h, put, row, visible } from "./shared.js";
 import { initialize } from "./keep.js";
 import { matrices, table } from "./labs.js";
 

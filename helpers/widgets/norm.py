@@ -9,7 +9,7 @@ import traitlets
 from helpers.blocks import layer_norm
 from helpers.figures import Picture, heatmaps, number
 from helpers.given import SMALLEST
-from helpers.widgets.base import Widget, check_labels, check_small, module, visible
+from helpers.widgets.base import Widget, check_labels, check_small, program, style, visible
 from helpers.widgets.traits import Labels, Number, Switch, Whole
 
 
@@ -24,7 +24,8 @@ class NormLab(Widget):
     wrong number of tokens, or an eps that is not positive.
     """
 
-    _esm = module("norm.js")
+    _esm = program("norm.js")
+    _css = style("NormLab")
     tokens = Labels().tag(sync=True)
     gamma = Number(1).tag(sync=True)
     beta = Number(0).tag(sync=True)

@@ -8,7 +8,7 @@ import traitlets
 
 from helpers.blocks import sinusoidal_positions
 from helpers.figures import Picture, canvas, number
-from helpers.widgets.base import Widget, module
+from helpers.widgets.base import Widget, program, style
 from helpers.widgets.traits import Pair, Whole
 
 WIDEST, LONGEST = 128, 512  # features and positions
@@ -24,7 +24,8 @@ class PositionExplorer(Widget):
     positions in the table.
     """
 
-    _esm = module("positions.js")
+    _esm = program("positions.js")
+    _css = style("PositionExplorer")
     d_model = Whole(6, min=2, max=WIDEST).tag(sync=True)
     length = Whole(50, min=2, max=LONGEST).tag(sync=True)
     selected = Pair(list).tag(sync=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from helpers.figures import Picture, canvas, number
 from helpers.given import as_list, as_number, as_text, said, scalar
-from helpers.widgets.base import Widget, module, visible
+from helpers.widgets.base import Widget, program, style, visible
 from helpers.widgets.traits import Labels, Text, Whole
 
 LETTERS = "ABCD"
@@ -24,7 +24,8 @@ PRINTED = "text/printed"  # inside `folded` only: not yet ended by a new line
 class Predict(Widget):
     """A question, its choices, and which of them the reader checked; made by `predict`."""
 
-    _esm = module("predict.js")
+    _esm = program("predict.js")
+    _css = style("Predict")
     question = Text().tag(sync=True)
     choices = Labels().tag(sync=True)
     right = Whole(max=len(LETTERS) - 1).tag(sync=True)

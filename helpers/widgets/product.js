@@ -4,6 +4,11 @@ import { initialize } from "./keep.js";
 import { Grid } from "./grid.js";
 
 const HINT = "Point at a cell or use arrow keys; click or Enter keeps it, then steps through it.";
+/** The colour of a matrix, where its name says what it is. */
+const COLOURS = {
+  X: "x", Q: "q", queries: "q", K: "k", "Kᵀ": "k", keys: "k", V: "v", values: "v",
+  "Q @ Kᵀ": "scores", scores: "scores", weights: "weights", context: "context",
+};
 const sum = (pairs) => pairs.reduce((total, [x, y]) => total + x * y, 0);
 const named = (label, k) => (label === String(k + 1) ? label : `“${visible(label)}”`);
 
@@ -35,7 +40,8 @@ async function render({ model, el }) {
   const make = (k, rowLabels, columnLabels, hover, select) => {
     const label = `${names[k]} (${rowLabels.length}, ${columnLabels.length})`;
     const part = new Part({ label, redraw, hover, select, height: 400 });
-    box.append(h("div", {}, label, part.element));
+    const style = names[k] in COLOURS ? `color: var(--${COLOURS[names[k]]})` : "";
+    box.append(h("div", {}, h("span", { style }, label), part.element));
     return (parts[k] = Object.assign(part, { box, parts, sides: { rowLabels, columnLabels } }));
   };
   const a = make(0, rows, inner, (i, k) => look(i, at()[1], k + 1), () => keep(...at()));

@@ -8,7 +8,7 @@ import traitlets
 
 from helpers.figures import Picture, canvas, colour_limits, draw_cells, number, plain
 from helpers.given import as_labels, as_switch
-from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+from helpers.widgets.base import Widget, check_array, check_labels, program, style, visible
 from helpers.widgets.traits import Labels, Pair
 
 SIDE = 64  # rows or columns: more cells would be too small to point at
@@ -25,7 +25,8 @@ class MatrixProduct(Widget):
     wrong number of labels or names, or a cell that is not there.
     """
 
-    _esm = module("product.js")
+    _esm = program("product.js")
+    _css = style("MatrixProduct")
     rows = Labels().tag(sync=True)
     columns = Labels().tag(sync=True)
     inner = Labels().tag(sync=True)

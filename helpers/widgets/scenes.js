@@ -26,6 +26,17 @@ export function largestOf({ data }) {
   }
   return most;
 }
+/** The same for a picture: a few giants among many numbers would leave all others white. */
+function scaleOf({ data }) {
+  let [most, sum] = [EQUAL, EQUAL];
+  for (const x of data) {
+    const size = Math.abs(x);
+    if (size === Infinity || size !== size) continue;
+    sum += size;
+    if (size > most) most = size;
+  }
+  return data.length > 400 ? Math.min(most, (4 * sum) / data.length) : most;
+}
 const differs = (a, b) => a !== b && !(Math.abs(a - b) < EQUAL) && (a === a || b === b);
 /** Whether any number of a matrix is not as it was before. */
 function moved(now, before) {
@@ -34,9 +45,9 @@ function moved(now, before) {
   return false;
 }
 /** The names of a matrix's rows or columns, as many as it has: words, or numbers from 1. */
-export function namesOf({ tokens, engine }, what, count, of) {
+export function namesOf({ tokens, engine }, what, count, of, step = "") {
   const words = what === "vocab" ? engine.vocab[of] ?? Object.values(engine.vocab)[0] : tokens[what];
-  const names = words ?? engine.names?.[what];
+  const names = words ?? engine.names?.[step.split("/").at(-1)];
   if (names?.length === count) return names;
   return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
 }
@@ -46,7 +57,7 @@ export function placeOf(view, { name, row, column }) {
   const matrix = view.values[name];
   if (!op || !matrix) return name.split("/").pop();
   const parts = [namesOf(view, op.rows, matrix.rows)[row],
-    namesOf(view, op.columns, matrix.columns, op.rows)[column]];
+    namesOf(view, op.columns, matrix.columns, op.rows, name)[column]];
   return `${op.title} ${parts.filter(Boolean).map((part) => visible(part, 12)).join(", ")}`;
 }
 
@@ -98,13 +109,16 @@ function tileOf(view, path, x, y) {
   return {
     draw: "tile", key: path, path, x, y, ...TILE, title, tip: `open ${title}`,
     pictures: shown.map(({ name, colour }) => ({ ...values[name], colour,
-      largest: (view.largest[name] ??= largestOf(values[name])) })),
+      largest: scaleOf(values[name]) })),
     note: shown.length > 1 ? `${shown.length} heads` : first ? `${first.rows} × ${first.columns}` : "",
     colour: one?.colour ?? shown.at(-1)?.colour ?? "x", off: all.some(({ name }) => off.has(name)),
     changed: all.some(({ name }) => values[name] && moved(values[name], before[name])),
     label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
   };
 }
+/** Whether a tile is made of what the one before it gives: queries, keys and values stand apart. */
+const follows = (engine, tile, before) =>
+  below(engine, tile).some(({ inputs }) => inputs.some(({ name }) => name === before || name.startsWith(`${before}/`)));
 /** The map of a group, or of all: a row for each part, a tile for each step; it flows as one reads. */
 export function mapScene(view) {
   const { engine, width } = view;
@@ -121,7 +135,8 @@ export function mapScene(view) {
       const x = left + (i % each) * (TILE.w + TILE.gap);
       const down = top + Math.floor(i / each) * (TILE.h + 14);
       items.push((placed[tile] = tileOf(view, tile, x, down)));
-      if (i) items.push(line([x - TILE.gap + 1, down + 48], [x - 1, down + 48], "line"));
+      if (i && follows(engine, tile, row.tiles[i - 1]))
+        items.push(line([x - TILE.gap + 1, down + 48], [x - 1, down + 48], "line"));
     });
     items.push(...around(engine, placed, left, top));
     y = top + Math.ceil(row.tiles.length / each) * (TILE.h + 14);
@@ -156,6 +171,15 @@ function around(engine, placed, left, top) {
 
 // ---------------------------------------------------------------- cells and matrices
 
+const lengths = new WeakMap();
+/** Whether a matrix needs two decimals; then all its cells get them, to stand in line. */
+function isLong(matrix) {
+  const long = () => matrix.data.some((x) => Number.isFinite(x) && /\.\d\d/.test(cellText(x)));
+  if (!lengths.has(matrix)) lengths.set(matrix, long());
+  return lengths.get(matrix);
+}
+const inLine = (text) => text.replace(/^(−?\d+\.\d)$/, "$10");
+
 /** Numbers of a row as cells from x on. `how`: wide, size, or `shown`, numbers that are no step's. */
 export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const { values, before, sources, engine } = view;
@@ -164,6 +188,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const largest = (view.largest[name] ??= largestOf(matrix));
   const same = before[name]?.data.length === matrix.data.length;
   const wide = how.wide ?? CELL;
+  const written = how.shown || isLong(matrix) ? (value) => inLine(cellText(value)) : cellText;
   return columns.map((column, n) => {
     const k = row * matrix.columns + column;
     const value = how.shown ? how.shown(column) : matrix.data[k];
@@ -171,7 +196,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
     const key = numberKey(name, row, column);
     const own = how.shown ? {} : { key, number: true, at: place, source: sources.has(key),
       changed: same && differs(value, before[name].data[k]) };
-    return { draw: "cell", x: x + n * wide, y, w: wide, h: TALL, text: cellText(value), colour,
+    return { draw: "cell", x: x + n * wide, y, w: wide, h: TALL, text: written(value), colour,
       share: value / largest, size: how.size, ...own };
   });
 }
@@ -202,7 +227,7 @@ function matrixOf(view, name, x, y) {
   const [op, matrix, open] = [engine.by[name], values[name], name === view.at];
   const rows = op ? namesOf(view, op.rows, matrix.rows) : weightRows(view, name, matrix.rows);
   const columns = namesOf(view, op?.columns ?? weightColumns(view, name), matrix.columns,
-    op?.rows ?? engine.by[view.at].rows);
+    op?.rows ?? engine.by[view.at].rows, op ? name : view.at);
   const left = 14 + Math.min(92, Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length))));
   const room = Math.floor((width - left - 4) / CELL);
   const n = Math.max(1, Math.min(matrix.columns, room, open ? 16 : matrix.columns < 8 ? 8 : 6));

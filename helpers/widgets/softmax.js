@@ -1,5 +1,6 @@
 // Softmax to touch: drag the logits, and see what becomes of them.
-import { button, control, exact, fmt, frame, h, put, row, softmax, visible } from "./shared.js";
+import { softmax } from "./colour.js";
+import { button, control, exact, fmt, frame, h, put, row, visible } from "./shared.js";
 import { initialize } from "./keep.js";
 
 const RANGES = {

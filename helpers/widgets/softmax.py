@@ -8,7 +8,7 @@ import traitlets
 
 from helpers.attention import softmax
 from helpers.figures import Picture, bars, number
-from helpers.widgets.base import Widget, check_array, check_labels, module, visible
+from helpers.widgets.base import Widget, check_array, check_labels, program, style, visible
 from helpers.widgets.traits import Labels, Number, Whole
 
 LABELS = 12  # sliders that a page has room for
@@ -36,7 +36,8 @@ class SoftmaxLab(Widget):
     labels, a temperature outside 0.01 … 100 or a d_k that is no positive whole number.
     """
 
-    _esm = module("softmax.js")
+    _esm = program("softmax.js")
+    _css = style("SoftmaxLab")
     labels = Labels().tag(sync=True)
     logits = Logits().tag(sync=True)
     temperature = Number(1.0, min=0.01, max=100).tag(sync=True)

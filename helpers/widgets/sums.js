@@ -1,13 +1,15 @@
 // Where a number of the machine comes from: its computation written out with the real terms, so that
 // what is printed, evaluated as printed, gives the number that is shown.
 import { visible } from "./shared.js";
-import { LEFT, RUN, erf, nothing } from "./engine.js";
+import { LEFT, RUN, erf, nothing, predicts, range, total } from "./engine.js";
 
 const MINUS = "−";
+const hair = (x, share, most) => Math.min(share * Math.max(1, Math.abs(x)), most);
 // What float32 leaves a hair below a half, 0.175 as 0.17499999, is rounded up as on paper.
-const rounded = (x, decimals) => (x * (1 + 1e-7)).toFixed(decimals);
-const signed = (text) => (Number(text) === 0 ? text.replace("-", "") : text.replaceAll("-", MINUS).replace("+", ""));
-const near = (x, text) => Math.abs(x - Number(text)) <= 5e-7 * Math.max(1, Math.abs(x));
+const rounded = (x, decimals) => (x + Math.sign(x) * hair(x, 1e-7, 10 ** -decimals / 1000)).toFixed(decimals);
+const signed = (text) =>
+  Number(text) === 0 ? text.replace("-", "") : text.replaceAll("-", MINUS).replace("+", "");
+const near = (x, text) => Math.abs(x - Number(text)) <= hair(x, 5e-7, 5e-4);
 const unwhole = (x) => (Number.isNaN(x) ? "×" : x < 0 ? "−∞" : "∞");
 const brief = (x, digits) => signed(x.toExponential(digits));
 
@@ -19,13 +21,14 @@ export function cellText(x, wide = false) {
   return signed(near(x, short) ? short : rounded(x, wide ? 4 : 2));
 }
 
+const bracketed = (text) => (text.startsWith(MINUS) ? `(${text})` : text);
 /** A number in a formula with at most so many decimals, in brackets if it is negative. */
 function inFormula(x, decimals) {
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "(−∞)";
+  if (Math.abs(x) >= 1e7) return bracketed(brief(x, decimals));
   const long = decimals > 15 ? String(x) : x.toFixed(decimals);
   const short = long.replace(/(\.\d+?)0+$/, "$1");
-  const text = signed(near(x, short) ? short : long);
-  return text.startsWith(MINUS) ? `(${text})` : text;
+  return bracketed(signed(near(x, short) ? short : long));
 }
 
 // ---------------------------------------------------------------- a formula, read as it is printed
@@ -38,7 +41,7 @@ const TOKEN = /\d+(?:\.\d+)?(?:e−?\d+)?|[a-zΦ]+|[−+×÷√^(),∞π]/g;
 
 /** What "2.0 × 3.0 + √4" is. */
 export function evaluated(text) {
-  const tokens = text.replace(/\d+ more, together |, all others.*| as it was/g, "").match(TOKEN) ?? [];
+  const tokens = text.replace(/\d+ more, together |, all others.*/g, "").match(TOKEN) ?? [];
   const next = (...wanted) => wanted.includes(tokens[0]) && tokens.shift();
   const row = (part, join) => () => {
     let x = part();
@@ -69,15 +72,16 @@ export function evaluated(text) {
 function holds(line) {
   const parts = line.replace(/^[^:]*: /, "").split(" = ");
   const end = parts.pop();
-  const number = evaluated(end);
-  const decimals = Math.max(2, /\.(\d+)/.exec(end)?.[1].length ?? 0);
-  const same = /[e∞×]/.test(end)
-    ? (x) => cellText(x) === end
-    : (x) => signed(rounded(x, decimals)) === signed(number.toFixed(decimals));
+  const decimals = /\.(\d+)/.exec(end)?.[1].length ?? 0;
+  const [most, number] = [Math.max(2, decimals), evaluated(end)];
+  const same = /[∞×]/.test(end) ? (x) => cellText(x) === end
+    : end.includes("e") ? (x) => brief(x, decimals) === end
+    : (x) => signed(rounded(x, most)) === signed(number.toFixed(most));
   return parts.every((part) => same(evaluated(part)));
 }
 
-/** The first of `build(number, middle)` that holds, with few decimals of the parts if they do. */
+/** The first of `build(number, middle)` that holds, with few decimals of the parts if they do. Where none
+ *  does, as numbers of a kernel are rounded to float32 at each step, its end is called near: ≈. */
 function settled(build, shown) {
   let line = "";
   for (const decimals of [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16]) {
@@ -88,16 +92,15 @@ function settled(build, shown) {
       if ([...line.split("; "), ...claims].every(holds)) return line;
     }
   }
-  return line;
+  return line.replace(/ = (?!.* = )/, " ≈ ");
 }
 
 /** Terms, { size, text }, added up; of many the five largest, and what the others are together. */
 function added(terms, number) {
   if (terms.length <= 6) return terms.map(({ text }) => text(number)).join(" + ");
   const [largest, others] = [terms.slice(0, 5), terms.slice(5)];
-  const rest = others.reduce((sum, { size }) => sum + size, 0);
   const first = largest.map(({ text }) => text(number)).join(" + ");
-  return `${first} + ${others.length} more, together ${number(rest)}`;
+  return `${first} + ${others.length} more, together ${number(total(others, ({ size }) => size))}`;
 }
 
 // ---------------------------------------------------------------- of each kind
@@ -107,121 +110,10 @@ function ordered(terms) {
   const size = (term) => (Number.isNaN(term.size) ? Infinity : Math.abs(term.size));
   return terms.length > 6 ? terms.sort((a, b) => size(b) - size(a)) : terms;
 }
-const range = (n, f) => Array.from({ length: n }, (_, k) => f(k));
-const times = (a, b) => (
-  { size: a.x * b.x, text: (n) => `${n(a.x)} × ${n(b.x)}`, from: [a, b] });
+const times = (a, b) => ({ size: a.x * b.x, text: (n) => `${n(a.x)} × ${n(b.x)}`, from: [a, b] });
 const alone = (a) => ({ size: a.x, text: (n) => n(a.x), from: [a] });
 const froms = (terms) => terms.flatMap(({ from }) => from);
 const root = (by) => (near(by * by, (by * by).toFixed(0)) ? `√${(by * by).toFixed(0)}` : null);
-const copy = (cell) => ({ from: [cell] });
-
-/** Of each kind: cells of its inputs and weights, `cell(which, row, column)` → how it is made. */
-const MADE = {
-  given: ({ cell, i, j }) => copy(cell(0, i, j)),
-  embed({ cell, i, j, id, op }) {
-    const [{ factor }, word] = [op.options, cell(1, id, j)];
-    const by = (n) => (factor ? `${root(factor) ?? n(factor)} × ${n(word.x)}` : one(n));
-    const one = (n) => `1 × ${n(word.x)}, all others 0 × …`;
-    return { build: by, from: [word, cell(0, i, op.inputs[0].kind === "ids" ? 0 : id)] };
-  },
-  places: ({ cell, i, j }) => copy(cell(0, i, j)),
-  waves({ i, j, op }) {
-    const [name, even, { d }] = [j % 2 ? "cos" : "sin", j - (j % 2), op.options];
-    const angle = `${i} ÷ 10000^(${even} ÷ ${d})`;
-    const build = (_, middle) => {
-      const turn = middle(i / 10000 ** (even / d));
-      return [`${name}(${angle}) = ${name}(${turn})`, `${angle} = ${turn}`];
-    };
-    return { build, from: [] };
-  },
-  same: ({ cell, j }) => copy(cell(0, 0, j)),
-  add: ({ cell, i, j }) => sumOf([0, 1].map((which) => alone(cell(which, i, j)))),
-  linear({ cell, i, j, size, op }) {
-    const terms = range(size(0).columns, (k) => times(cell(0, i, k), cell(1, k, j)));
-    return sumOf(terms, op.weights.length > 1 ? cell(2, 0, j) : null);
-  },
-  scores: ({ cell, i, j, size }) =>
-    sumOf(range(size(0).columns, (k) => times(cell(0, i, k), cell(1, j, k)))),
-  scale({ cell, i, j, op: { options: { by } } }) {
-    const score = cell(0, i, j);
-    return { build: (n) => `${n(score.x)} ÷ ${root(by) ?? n(by)}`, from: [score] };
-  },
-  mask: ({ cell, i, j }) => copy(cell(0, i, j)),
-  softmax({ cell, i, j, size, temperature, value }) {
-    const cells = range(size(0).columns, (k) => cell(0, i, k));
-    const largest = Math.max(...cells.map(({ x }) => x));
-    const less = (n, x) => `${n(x)} − ${n(largest)}`;
-    const power = (n, x) =>
-      temperature === 1 ? `e^(${less(n, x)})` : `e^((${less(n, x)}) ÷ ${temperature})`;
-    const share = (x) => Math.exp((x - largest) / temperature);
-    const terms = ordered(cells.filter(({ x }) => x !== -Infinity).map((from) => (
-      { size: share(from.x), text: (n) => power(n, from.x), from: [from] })));
-    const [own, whole] = [cells[j], terms.reduce((sum, { size: part }) => sum + part, 0)];
-    const build = (n, middle) => {
-      const [top, bottom] = [power(n, own.x), added(terms, n)];
-      const claims = [`${top} = ${middle(share(own.x))}`, `${bottom} = ${middle(whole)}`];
-      return [`${top} ÷ (${bottom}) = ${middle(share(own.x))} ÷ ${middle(whole)}`, ...claims];
-    };
-    return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
-  },
-  mix: ({ cell, i, j, size }) =>
-    sumOf(range(size(0).columns, (k) => times(cell(0, i, k), cell(1, k, j)))),
-  join({ cell, i, j, size, op }) {
-    const width = size(0).columns;
-    return copy(cell(Math.floor(j / width), i, j % width));
-  },
-  norm({ cell, i, j, size, op }) {
-    const cells = range(size(0).columns, (k) => cell(0, i, k));
-    const [own, d, learned] = [cells[j], cells.length, op.weights.map((_, k) => cell(k + 1, 0, j))];
-    const mean = cells.reduce((sum, { x }) => sum + x, 0) / d;
-    const apart = (x) => (x - mean) ** 2;
-    const spread = Math.sqrt(cells.reduce((sum, { x }) => sum + apart(x), 0) / d + op.options.eps);
-    const build = (n, middle) => {
-      const square = ({ x }) => (
-        { size: apart(x), text: () => `(${n(x)} − ${middle(mean)})^2`, from: [] });
-      const [whole, squares] = [ordered(cells.map(alone)), ordered(cells.map(square))];
-      const eps = op.options.eps.toFixed(12).replace(/0+$/, "");
-      const [gain, shift] = learned.map(({ x }) => n(x));
-      return `mean: (${added(whole, n)}) ÷ ${d} = ${middle(mean)}; ` +
-        `spread: √((${added(squares, n)}) ÷ ${d} + ${eps}) = ${middle(spread)}; ` +
-        `(${n(own.x)} − ${middle(mean)}) ÷ ${middle(spread)}` +
-        (gain ? ` × ${gain} + ${shift}` : "");
-    };
-    return { build, from: [own, ...learned, ...cells] };
-  },
-  relu({ cell, i, j }) {
-    const before = cell(0, i, j);
-    return { build: (n) => `max(0, ${n(before.x)})`, from: [before] };
-  },
-  gelu({ cell, i, j }) {
-    const before = cell(0, i, j);
-    const build = (n, middle) => {
-      const [x, part] = [n(before.x), middle(CALLED.Φ(before.x))];
-      return [`${x} × Φ(${x}) = ${x} × ${part}`, `Φ(${x}) = ${part}`];
-    };
-    return { build, from: [before] };
-  },
-  gelu_tanh({ cell, i, j }) {
-    const before = cell(0, i, j);
-    const build = (n) => {
-      const x = n(before.x);
-      return `0.5 × ${x} × (1 + tanh(√(2 ÷ π) × (${x} + 0.044715 × ${x}^3)))`;
-    };
-    return { build, from: [before] };
-  },
-  last: ({ cell, j, size }) => copy(cell(0, size(0).rows - 1, j)),
-  mean({ cell, j, size }) {
-    const terms = ordered(range(size(0).rows, (k) => alone(cell(0, k, j))));
-    return { build: (n) => `(${added(terms, n)}) ÷ ${terms.length}`, from: froms(terms) };
-  },
-  unit({ cell, i, j, size }) {
-    const cells = range(size(0).columns, (k) => cell(0, i, k));
-    const square = ({ x }) => ({ size: x * x, text: (n) => `${n(x)}^2`, from: [] });
-    const terms = ordered(cells.map(square));
-    const build = (n) => `${n(cells[j].x)} ÷ √(${added(terms, n)})`;
-    return { build, from: [cells[j], ...cells] };
-  },
-};
 
 /** Terms added up, and maybe a bias as the last. */
 function sumOf(terms, bias) {
@@ -229,34 +121,128 @@ function sumOf(terms, bias) {
   const build = (n) => added(all, n) + (bias ? ` + ${n(bias.x)}` : "");
   return { build, from: [...froms(all), ...(bias ? [bias] : [])] };
 }
+const rowTimesColumn = ({ row, cell, j }) => row().map((x, k) => times(x, cell(1, k, j)));
+const copy = (cell) => ({ from: [cell] });
+const passed = ({ cell, i, j }) => copy(cell(0, i, j));
+/** What is made of the number before it alone, by `text(it, n, more)`. */
+const ofOne = (text) => ({ cell, i, j, op }) => {
+  const before = cell(0, i, j);
+  return { build: (n, middle) => text(n(before.x), n, { x: before.x, middle, op }), from: [before] };
+};
+
+/** Of each kind, how a number is made: { build, from }. `cell(which, row, column)` is a number of the inputs
+ *  and then the weights, `row()` all of its row in the first; `build(n, middle)` writes parts by n. */
+const MADE = {
+  given: passed,
+  places: passed,
+  mask: passed,
+  same: ({ cell, j }) => copy(cell(0, 0, j)),
+  last: ({ cell, j, size }) => copy(cell(0, size(0).rows - 1, j)),
+  join({ cell, i, j, size }) {
+    const width = size(0).columns;
+    return copy(cell(Math.floor(j / width), i, j % width));
+  },
+  embed({ cell, i, j, id, op: { inputs: [ids], options: { factor } } }) {
+    const [word, listed] = [cell(1, id, j), ids.kind === "ids"];
+    const scaled = (n) => `${root(factor) ?? n(factor)} × ${n(word.x)}`;
+    const among = (n) => `1 × ${n(word.x)}, all others 0 × …`;
+    return { build: factor ? scaled : listed ? null : among, from: [word, cell(0, i, listed ? 0 : id)] };
+  },
+  waves({ i, j, op: { options: { d } } }) {
+    const [name, even] = [j % 2 ? "cos" : "sin", j - (j % 2)];
+    const angle = `${i} ÷ 10000^(${even} ÷ ${d})`;
+    const build = (_, middle) => {
+      const turn = middle(i / 10000 ** (even / d));
+      return [`${name}(${angle}) = ${name}(${turn})`, `${angle} = ${turn}`];
+    };
+    return { build, from: [] };
+  },
+  add: ({ cell, i, j }) => sumOf([0, 1].map((which) => alone(cell(which, i, j)))),
+  linear(context) {
+    const bias = context.op.weights.length > 1 ? context.cell(2, 0, context.j) : null;
+    return sumOf(rowTimesColumn(context), bias);
+  },
+  mix: (context) => sumOf(rowTimesColumn(context)),
+  scores: ({ row, cell, j }) => sumOf(row().map((x, k) => times(x, cell(1, j, k)))),
+  scale: ofOne((x, n, { op: { options: { by } } }) => `${x} ÷ ${root(by) ?? n(by)}`),
+  softmax({ row, j, temperature }) {
+    const cells = row();
+    const largest = Math.max(...cells.map(({ x }) => x));
+    const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
+    const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
+    const share = (x) => Math.exp((x - largest) / temperature);
+    const terms = ordered(cells.filter(({ x }) => x !== -Infinity).map((from) => (
+      { size: share(from.x), text: (n) => power(n, from.x), from: [from] })));
+    const [own, whole] = [cells[j], total(terms, ({ size }) => size)];
+    const build = (n, middle) => {
+      const [top, bottom] = [power(n, own.x), added(terms, n)];
+      const [upper, lower] = [middle(share(own.x)), middle(whole)];
+      return [`${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`, `${top} = ${upper}`, `${bottom} = ${lower}`];
+    };
+    return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
+  },
+  norm({ row, cell, j, op: { weights, options } }) {
+    const [cells, learned] = [row(), weights.map((_, k) => cell(k + 1, 0, j))];
+    const [own, d] = [cells[j], cells.length];
+    const mean = total(cells, ({ x }) => x) / d;
+    const apart = ({ x }) => (x - mean) ** 2;
+    const spread = Math.sqrt(total(cells, apart) / d + options.eps);
+    const eps = options.eps.toFixed(12).replace(/0+$/, "");
+    const build = (n, middle) => {
+      const less = ({ x }) => `(${n(x)} − ${middle(mean)})`;
+      const squares = cells.map((one) => ({ size: apart(one), text: () => `${less(one)}^2` }));
+      const [gain, shift] = learned.map(({ x }) => n(x));
+      return `mean: (${added(ordered(cells.map(alone)), n)}) ÷ ${d} = ${middle(mean)}; ` +
+        `spread: √((${added(ordered(squares), n)}) ÷ ${d} + ${eps}) = ${middle(spread)}; ` +
+        `${less(own)} ÷ ${middle(spread)}${gain ? ` × ${gain} + ${shift}` : ""}`;
+    };
+    return { build, from: [own, ...learned, ...cells] };
+  },
+  relu: ofOne((x) => `max(0, ${x})`),
+  gelu: ofOne((text, _, { x, middle }) => {
+    const part = middle(CALLED.Φ(x));
+    return [`${text} × Φ(${text}) = ${text} × ${part}`, `Φ(${text}) = ${part}`];
+  }),
+  gelu_tanh: ofOne((x) => `0.5 × ${x} × (1 + tanh(√(2 ÷ π) × (${x} + 0.044715 × ${x}^3)))`),
+  mean({ cell, j, size }) {
+    const terms = ordered(range(size(0).rows, (k) => alone(cell(0, k, j))));
+    return { build: (n) => `(${added(terms, n)}) ÷ ${terms.length}`, from: froms(terms) };
+  },
+  unit({ row, j }) {
+    const cells = row();
+    const squares = ordered(cells.map(({ x }) => ({ size: x * x, text: (n) => `${n(x)}^2` })));
+    const build = (n) => `${n(cells[j].x)} ÷ √(${added(squares, n)})`;
+    return { build, from: [cells[j], ...cells] };
+  },
+};
 
 // ---------------------------------------------------------------- in words
 
 const quoted = (token) => `“${visible(String(token))}”`;
+/** What a number is, of a word: by the last part of its operation's name, or by its kind. */
 const NOUNS = {
-  q: "query", k: "key", v: "value", hidden: "hidden number", out: "what is added",
-  embed: "word vector", given: "word vector", waves: "position", places: "position",
-  same: "segment", add: "sum", mix: "what is gathered", join: "heads joined", norm: "normed number",
-  relu: "hidden number, if positive", gelu: "hidden number, bent", mean: "mean of all words",
-  gelu_tanh: "hidden number, bent", last: "vector", unit: "sentence vector, of length 1",
-  linear: "new number",
+  q: "query of", k: "key of", v: "value of", hidden: "hidden number of", out: "what is added to",
+  embed: "word vector of", given: "word vector of", waves: "position of", places: "position of",
+  same: "segment of", add: "sum for", mix: "what is gathered by", join: "what all heads gathered for",
+  norm: "normed number of", relu: "hidden number, if positive, of", gelu: "hidden number, bent, of",
+  gelu_tanh: "hidden number, bent, of", last: "vector of", linear: "new number of",
 };
 
 /** Names for rows and columns, of the words that a learner typed; they are text, never HTML. */
 function naming(engine, texts, tokens) {
   const { vocab = {}, names = {} } = engine.program;
   const word = (rows, i) => {
-    const token = tokens?.[rows]?.[i] ?? vocab[rows]?.[texts?.[rows]?.[i]];
-    return token === undefined ? `word ${i + 1}${rows === "memory" ? " of the memory" : ""}`
-      : quoted(token);
+    const token = tokens?.[rows]?.[i] ?? vocab[rows]?.[texts[rows]?.[i]];
+    const nameless = `word ${i + 1}${rows === "memory" ? " of the memory" : ""}`;
+    return token === undefined ? nameless : quoted(token);
   };
   const home = (op) => (op.rows || !op.inputs.length ? op.rows : home(op.inputs[0]));
   const who = (op, i) => (op.rows ? word(op.rows, i) : "the newest word");
   const column = (op, j) => {
-    const named = names[op.name] ?? names[op.columns];
     if (op.columns === "vocab") return quoted(vocab[home(op)]?.[j] ?? j + 1);
     if (op.columns !== "features") return word(op.columns, j);
-    return named?.[j] === undefined ? `feature ${j + 1}` : visible(String(named[j]));
+    const named = names[op.name.split("/").at(-1)]?.[j];
+    return named === undefined ? `feature ${j + 1}` : visible(String(named));
   };
   return { who, column, home };
 }
@@ -265,80 +251,79 @@ function naming(engine, texts, tokens) {
 function inWords(op, i, j, { who, column }, x) {
   const [a, b] = [who(op, i), column(op, j)];
   const pair = `score of ${a} for ${b}`;
+  const [next, letter] = [op.columns === "vocab", op.name.at(-1)];
   const of = {
     "one-hot": () => `is ${a} the word ${b}? ${x ? "yes" : "no"}`,
     ids: () => `the number of ${a} in the list of words, counted from 0`,
     scores: () => pair,
     scale: () => `scaled ${pair}`,
     mask: () => (x === -Infinity ? `−∞: ${b} comes later than ${a}` : `${pair}, not hidden`),
-    softmax: () => op.columns === "vocab" ? `probability that ${b} comes after ${a}`
-      : `weight of ${b} for ${a}`,
-    mean: () => `${NOUNS.mean}, ${b}`,
-    unit: () => `${NOUNS.unit}, ${b}`,
-    split: () => `${NOUNS[op.name.at(-1)]} of ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
+    softmax: () => next ? `probability that ${b} comes after ${a}` : `weight of ${b} for ${a}`,
+    mean: () => `mean of all words, ${b}`,
+    unit: () => `sentence vector, of length 1, ${b}`,
+    split: () => `${NOUNS[letter]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
   };
-  if (op.columns === "vocab" && op.kind === "linear") return `score of ${b} as the word after ${a}`;
+  if (next && op.kind === "linear") return `score of ${b} as the word after ${a}`;
   const noun = NOUNS[op.name.split("/").at(-1)] ?? NOUNS[op.kind];
-  return of[op.kind]?.() ?? `${noun} of ${a}, ${b}`;
+  return of[op.kind]?.() ?? `${noun} ${a}, ${b}`;
 }
 
 /** A learned or given number in words. */
 function ofWeight(engine, name, i, j, { home }) {
   const op = engine.operations.find(({ weights }) => weights.includes(name));
-  const own = name.split("/").at(-1);
   const word = op?.kind === "embed" ? engine.program.vocab?.[home(op)]?.[i] : undefined;
   const place = word === undefined ? `row ${i + 1}` : quoted(word);
-  return `${own}, ${place}, column ${j + 1}`;
+  return `${name.split("/").at(-1)}, ${place}, column ${j + 1}`;
 }
 
 // ---------------------------------------------------------------- of any number
 
-const place = ({ name, row, column }) => ({ name, row, column });
-const isHere = (i, j, columns) => ({ row, column, values }) =>
-  row === i && (values ? values.length === columns : column === j);
+const setByHand = (values, name, i, j) => values[RUN].changes.some(({ at, row, column, values: all }) =>
+  at === name && row === i && (all ? all.length === values[name].columns : column === j));
 
 /** The context of MADE for a number of an operation. */
-function contextOf(values, op, i, j, texts) {
-  const names = [...op.inputs.map((input) => input.name), ...op.weights];
+function contextOf(values, op, i, j) {
+  const names = [...op.inputs.map(({ name }) => name), ...op.weights];
   const size = (which) => values[names[which]];
   const cell = (which, row, column) => {
     const { data, columns } = size(which);
-    return { name: names[which], row, column, x: data[row * columns + column] };
+    return { name: names[which], row, column, x: data[row * columns + column] ?? NaN };
   };
-  const { temperature } = values[RUN];
-  const heated = op.kind === "softmax" && op.columns === "vocab" ? temperature : 1;
-  return { op, i, j, cell, size, id: texts[op.rows]?.[i], temperature: heated };
+  const row = () => range(size(0).columns, (k) => cell(0, i, k));
+  const { texts, temperature } = values[RUN];
+  const id = texts[op.rows]?.[i];
+  return { op, i, j, cell, row, size, id, temperature: predicts(op) ? temperature : 1 };
 }
 
 /** How an operation's number is made: { note, build, from }. */
-function made(values, op, i, j, texts) {
-  const context = contextOf(values, op, i, j, texts);
-  const { changes } = values[RUN];
-  const mine = changes.filter(({ at }) => at === op.name);
-  if (mine.findLast(isHere(i, j, values[op.name].columns))) return { note: "set by hand", from: [] };
-  if (mine.some(({ off }) => off) && op.kind in LEFT) {
+function made(values, op, i, j) {
+  const context = contextOf(values, op, i, j);
+  if (setByHand(values, op.name, i, j)) return { note: "set by hand", from: [] };
+  if (values[RUN].changes.some(({ at, off }) => off && at === op.name) && op.kind in LEFT) {
     if (LEFT[op.kind] === nothing) return { note: "switched off: nothing", from: [] };
     const which = op.kind === "add" ? 1 : 0;
     const note = which ? "switched off: what was found alone" : "switched off: as it came in";
     return { note, ...copy(context.cell(which, i, j)) };
   }
   if (op.kind !== "split") return { from: [], ...MADE[op.kind]?.(context) };
-  const whole = made(values, op.inputs[0], i, op.options.start + j, texts);
-  return { ...whole, from: [context.cell(0, i, op.options.start + j), ...whole.from] };
+  const [whole, place] = [op.inputs[0], op.options.start + j];
+  const of = made(values, whole, i, place);
+  return { ...of, from: [context.cell(0, i, place), ...of.from] };
 }
 
 /** Where a number comes from: { words, formula, shown, sources }; `tokens` are the texts' words. */
-export function explain(engine, values, name, i, j, texts, tokens) {
-  const op = engine.by[name];
-  const { data, columns } = values[name] ?? engine.weight(name);
-  const [value, names] = [data[i * columns + j], naming(engine, texts, tokens)];
-  const shown = cellText(value);
+export function explain(engine, values, name, i, j, tokens) {
+  values = { ...engine.all, ...values };
+  const { data, columns } = values[name];
+  const [op, value] = [engine.by[name], data[i * columns + j] ?? NaN];
+  const [shown, names] = [cellText(value), naming(engine, values[RUN].texts, tokens)];
   const what = op ? inWords(op, i, j, names, value) : ofWeight(engine, name, i, j, names);
-  const changed = values[RUN].changes.some((c) => c.at === name && isHere(i, j, columns)(c));
-  const { note, build, from } = op ? made(values, op, i, j, texts)
-    : { note: changed ? "set by hand" : "given, or learned in training", from: [] };
-  const strange = Number.isNaN(value) && "no number, as one of its parts is none or too large";
+  const found = setByHand(values, name, i, j) ? "set by hand" : "given, or learned in training";
+  const { note, build, from } = op ? made(values, op, i, j) : { note: found, from: [] };
+  const none = Number.isNaN(value);
+  const strange = none && (from.length ? "no number, as one of its parts is none or too large" : "no number");
   const words = [what, note, strange].filter(Boolean).join(": ");
-  const formula = build && !strange ? settled(build, shown) : shown;
-  return { words, formula, shown, sources: from.map(place) };
+  const known = build && !none && !from.some(({ x }) => Number.isNaN(x));
+  const sources = from.map((cell) => ({ name: cell.name, row: cell.row, column: cell.column }));
+  return { words, formula: known ? settled(build, shown) : shown, shown, sources };
 }

@@ -7,12 +7,15 @@ TOKENS = 'tokens = "your journey starts with one step".split()'
 SETUP = """
 import numpy as np
 from helpers.attention import softmax
+from helpers.layers import MultiHeadAttention
+from helpers.models import DecoderOnly
 from helpers.widgets import *
 rng = np.random.default_rng(0)
 T = len(tokens)
 scores = rng.normal(size=(2, 3, T, T)) * 2
 weights = softmax(scores)
 X, Y = rng.normal(size=(2, T, 4))
+plain = [f"word{i}" for i in range(T)]
 
 def step(written):
     return scores[0, 0, len(written) % T]
@@ -32,6 +35,10 @@ GALLERY = {
     "dropout": "DropoutLab(weights[0, 0], tokens)",
     "norm": "NormLab(X, Y, tokens=tokens)",
     "next token": "NextToken(step, tokens, tokens[:2])",
+    "machine": "Machine(DecoderOnly(T, 16, 8, 2, 8, 1), plain[1], plain)",
+    "machine of a layer": (
+        "Machine(MultiHeadAttention(4, 4, 2), tokens, x=X, at='attention/head 2')"
+    ),
     "question": (
         "predict(f'Which token stands before {tokens[1]}?', tokens[:4], answer=tokens[0], "
         "reason=f'After it stands {tokens[1]}.')"

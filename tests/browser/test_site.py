@@ -72,7 +72,9 @@ def test_nothing_sticks_out(visit, folder, width):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("name", "width"), [("index", 1400), ("05", 1400), ("12", 390)])
+@pytest.mark.parametrize(
+    ("name", "width"), [("index", 1400), ("index", 620), ("05", 1400), ("12", 390)]
+)
 def test_no_violation(visit, axe_source, name, width, scheme):
     page = visit(name, width, color_scheme=scheme)
     page.keyboard.press("/")
@@ -81,6 +83,22 @@ def test_no_violation(visit, axe_source, name, width, scheme):
     page.evaluate(axe_source + "; null")
     faults = page.evaluate(AXE, [page.locator("html").element_handle(), TAGS])
     assert not faults, "\n".join(faults)
+
+
+def test_first_page_answers_to_another_sentence_and_to_a_click(visit):
+    """What apple gathers, food and device: 2.60 and 0.90 of banana, the reverse of laptop."""
+    machine = visit("index").locator(".machine")
+    size = machine.locator("canvas").bounding_box()
+    below = {"x": size["width"] - 70, "y": size["height"] - 41}  # apple in this sentence: food
+    machine.locator("canvas").click(position=below)
+    assert machine.locator(".sum").inner_text().endswith("= 2.60")
+    sentence = machine.get_by_label("sentence")
+    sentence.fill("the shop sells apple and lap")
+    assert "“lap” is not among the words" in machine.get_by_role("status").inner_text()
+    sentence.press_sequentially("top")
+    frames(machine.page)
+    assert machine.get_by_role("status").inner_text() == ""
+    assert machine.locator(".sum").inner_text().endswith("= 0.90")
 
 
 def test_contents_mark_where_one_reads_and_lie_over_a_narrow_page(visit):

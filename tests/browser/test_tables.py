@@ -12,6 +12,7 @@ from helpers.figures import show
 words = "Your journey starts with one step".split()
 show(np.linspace(-20, 20, 36).reshape(6, 6), words, words, "i used twice, and a title as long")
 show(np.linspace(-20, 20, 60).reshape(2, 3, 10), [f"temperature {i}" for i in range(3)])
+show(np.where(np.tri(3, 20, dtype=bool), 1, -np.inf), colour="scores")
 """
 # Of every text of the outputs that is shown: the pieces of which one word stands on two lines.
 BROKEN = r"""() => {
@@ -55,10 +56,13 @@ def fits(page):
     frames(page)
     assert page.evaluate(BROKEN) == []
     boxes = page.locator(".jp-OutputArea-output div:has(> table)")
-    assert boxes.count() == 3 and boxes.evaluate_all(STAYS)
+    assert boxes.count() == 4 and boxes.evaluate_all(STAYS)
     assert boxes.evaluate_all("all => all.some((box) => box.scrollWidth > box.clientWidth)")
     styles = "all => [...new Set(all.map((e) => getComputedStyle(e).textAlign))]"
     assert page.locator(".jp-OutputArea-output td").evaluate_all(styles) == ["right"]
+    grounds = "all => [...new Set(all.map((e) => getComputedStyle(e).backgroundColor))]"
+    tints = page.locator(".jp-OutputArea-output td").evaluate_all(grounds)
+    assert {"rgba(0, 0, 0, 0)", "rgba(107, 114, 128, 0.45)", "rgba(124, 58, 237, 0.45)"} <= {*tints}
 
 
 def test_no_number_is_broken_at_620_pixels(notebook):

@@ -23,7 +23,8 @@ const model = once((id) => {
 });
 
 const blob = (text) => new Blob([text], { type: "text/javascript" });
-const program = once((text) => import(URL.createObjectURL(blob(text))));
+const program = once((text) => import(URL.createObjectURL(blob(text)))
+  .then(({ default: made }) => (typeof made === "function" ? made() : made)));
 const sheet = (text) => Object.assign(document.createElement("style"), { textContent: text });
 const style = once((text) => document.head.appendChild(sheet(text)));
 
@@ -33,7 +34,7 @@ for (const figure of document.querySelectorAll("[data-model]")) {
   const el = figure.appendChild(document.createElement("div"));
   style(widget.get("_css") ?? "");
   program(widget.get("_esm"))
-    .then((esm) => esm.default.render({ model: widget, el }))
+    .then((made) => made.render({ model: widget, el }))
     .then(() => figure.querySelector("img")?.remove())
     .catch((error) => { el.remove(); console.error(error); });
 }

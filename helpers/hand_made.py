@@ -1,0 +1,115 @@
+"""Hand-made models, dictionaries of arrays, checked by name: see `helpers.operations.of_arrays`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from helpers.given import (
+    MOST,
+    as_array,
+    as_floats,
+    as_labels,
+    as_list,
+    as_switch,
+    as_whole,
+    check_axes,
+    said,
+)
+
+# The axes of each array; a letter is one size in the whole model.
+ATTENTION = {"W_q": "dq", "W_k": "dq", "W_v": "dv", "W_o": "vo"}
+FEED_FORWARD = {"W1": "df", "b1": "f", "W2": "fd", "b2": "d"}
+
+Sizes = dict[str, int]
+
+
+def checked(model: Mapping[str, Any]) -> dict[str, Any]:
+    """What a hand-made model holds, as floats, with what it leaves out; `encoder` is a list.
+
+    Raises ValueError or TypeError, naming the array, for what `of_arrays` refuses.
+    """
+    more = ["positions", *ATTENTION, "num_heads", "causal", "encoder", "output", "names"]
+    _check_keys("model", model, ["table"], more)
+    sizes: Sizes = {}
+    found = {"table": _fitting("table", model["table"], "Vd", sizes)}
+    found["positions"] = _positions(model.get("positions"), sizes)
+    if {*ATTENTION, "num_heads", "causal"} & set(model):
+        found |= _attention("", model, sizes)
+        found["causal"] = as_switch("causal", model.get("causal", False))
+        sizes["d"] = sizes["o"] if "W_o" in found else sizes["v"]
+    layers = model.get("encoder", [])
+    layers = [layers] if isinstance(layers, Mapping) else as_list("encoder", layers)
+    found["encoder"] = [_layer(f"encoder[{i}]", layer, sizes) for i, layer in enumerate(layers)]
+    if "output" in model:
+        found["output"] = _fitting("output", model["output"], "dV", sizes)
+    names = model.get("names", {})
+    if not isinstance(names, Mapping):
+        raise TypeError(f"names is {said(names)}, but must be lists of features by their step")
+    found["names"] = {step: as_labels(f"names[{step!r}]", list_) for step, list_ in names.items()}
+    return found
+
+
+def _check_keys(name: str, given: Any, needed: Sequence[str], more: Sequence[str] = ()) -> None:
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{name} is {said(given)}, but must be a dictionary of arrays")
+    if strange := [key for key in given if key not in (*needed, *more)]:
+        known = ", ".join((*needed, *more))
+        raise ValueError(f"{name} has {said(strange[0])}, but what is known is {known}")
+    if missing := [key for key in needed if given.get(key) is None]:
+        raise ValueError(f"{name} has no {missing[0]}, but needs {', '.join(needed)}")
+
+
+def _fitting(name: str, value: Any, axes: str, sizes: Sizes) -> np.ndarray:
+    """Numbers with these axes; a size that is not known yet is known from then on."""
+    array = as_floats(name, as_array(name, value))
+    check_axes(name, array, *axes)
+    for axis, size in zip(axes, array.shape, strict=True):
+        if sizes.setdefault(axis, size) != size:
+            need = f"({', '.join(axes)}) with {axis} = {sizes[axis]}"
+            raise ValueError(f"{name} has shape {array.shape}, but must be {need}")
+    return array
+
+
+def _positions(positions: Any, sizes: Sizes) -> Any:
+    if positions is True and sizes["d"] % 2:
+        need = "must be even for waves: each sine has its cosine"
+        raise ValueError(f"table has width d = {sizes['d']}, but it {need}")
+    if positions is None or isinstance(positions, bool):
+        return positions
+    return _fitting("positions", positions, "Td", sizes)
+
+
+def _attention(name: str, given: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+    """An attention's matrices and its number of heads."""
+    held = {key: given[key] for key in ATTENTION if given.get(key) is not None}
+    _check_keys(name or "model", held, ["W_q", "W_k", "W_v"], ["W_o"])
+    found = {key: _fitting(name + key, W, ATTENTION[key], sizes) for key, W in held.items()}
+    heads = as_whole(f"{name}num_heads", given.get("num_heads", 1), 1, MOST)
+    for axis in "qv":
+        if sizes[axis] % heads:
+            need = f"must divide the width of {name}W_{axis}, {sizes[axis]}"
+            raise ValueError(f"{name}num_heads is {heads}, but {need}")
+    return {**found, "num_heads": heads}
+
+
+def _layer(name: str, layer: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+    """An encoder layer's parameters; what comes out of its attention is added to x."""
+    _check_keys(name, layer, ["attn", "norm1", "ffn", "norm2"])
+    attn, ffn = (f"{name}[{key!r}]" for key in ("attn", "ffn"))
+    _check_keys(attn, layer["attn"], [*ATTENTION, "num_heads"])
+    _check_keys(ffn, layer["ffn"], [*FEED_FORWARD])
+    own = {"d": sizes["d"], "o": sizes["d"]}
+    found = {"attn": _attention(f"{attn} ", layer["attn"], own)}
+    found["ffn"] = {key: _fitting(f"{ffn} {key}", layer["ffn"][key], axes, own)
+                    for key, axes in FEED_FORWARD.items()}  # fmt: skip
+    return found | {key: _norm(f"{name}[{key!r}]", layer[key], own) for key in ("norm1", "norm2")}
+
+
+def _norm(name: str, learned: Any, sizes: Sizes) -> list[np.ndarray]:
+    """Gain and shift, one for each feature; a single number is the same for all."""
+    if len(learned) != 2:
+        raise ValueError(f"{name} is {said(learned)}, but must be (gain, shift)")
+    given = zip(("gain", "shift"), learned, strict=True)
+    return [_fitting(f"{name} {key}", np.full(sizes["d"], w) if np.ndim(w) == 0 else w, "d", sizes)
+            for key, w in given]  # fmt: skip

@@ -1,0 +1,101 @@
+"""What travels to the machine's page: a program, and what is seen where the kernel computes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from helpers.operations import Operation, Program, Values
+
+Cell = Sequence[Any]  # a path, a row and a column; or nothing
+
+
+def shown(p: Program, at: str) -> list[str]:
+    """The matrices of an open part: a step and its inputs, a head's steps, or a map's tiles."""
+    if at in p.operations:
+        return _with_inputs(p, p.operations[at])
+    if f"{at}/scores" in p.operations:
+        inside = [o for name, o in p.operations.items() if name.startswith(f"{at}/")]
+        return list(dict.fromkeys(name for o in inside for name in _with_inputs(p, o)))
+    heads = {tile: [o.name for o in some if o.kind == "softmax"]
+             for tile, some in _tiles(p, at).items()}  # fmt: skip
+    return [name for tile, some in _tiles(p, at).items() for name in heads[tile] or [some[-1].name]]
+
+
+def rows_of(p: Program, at: str) -> dict[str, list[str]]:
+    """The tiles of a map by their titles, in a row for each group, as the page shows them."""
+    rows: dict[str, list[str]] = {}
+    for tile in _tiles(p, at):
+        group, _, own = tile[len(at) + 1 if at else 0 :].rpartition("/")
+        title = p.operations[tile].title if tile in p.operations else own
+        rows.setdefault(group.replace("/", " ") or "steps", []).append(title)
+    return rows
+
+
+def _tiles(p: Program, at: str) -> dict[str, list[Operation]]:
+    """Paths two steps below a part, on the side of their tower, and the operations in each."""
+    tiles: dict[str, list[Operation]] = {}
+    for name, o in p.operations.items():
+        if at and not name.startswith(f"{at}/"):
+            continue
+        start = len(at) + 1 if at else 0
+        path = name[start:].split("/")
+        tower = not at and path[0] in ("encoder", "decoder")
+        tiles.setdefault(name[:start] + "/".join(path[: 3 if tower else 2]), []).append(o)
+    return tiles
+
+
+def made_of(p: Program, cell: Cell) -> list[str]:
+    """The matrices that a number is made of, itself included."""
+    return _with_inputs(p, p.operations[cell[0]]) if cell and cell[0] in p.operations else []
+
+
+def _with_inputs(p: Program, op: Operation) -> list[str]:
+    """A step, its inputs, and where one of them is a part of something, the inputs of that."""
+    parts = [o for o in (op, *(p.operations[name] for name in op.inputs)) if o.kind == "split"]
+    beyond = [name for part in parts for name in p.operations[part.inputs[0]].inputs]
+    return [op.name, *op.inputs, *beyond]
+
+
+def needed(p: Program, cell: Cell, values: Values, ids: Mapping[str, list[int]]) -> list[dict]:
+    """Of each weight the row or column that a number is made with, ready to travel."""
+    if not cell or cell[0] not in p.operations or cell[1] >= len(values[cell[0]]):
+        return []
+    op, (_, i, j) = p.operations[cell[0]], cell
+    if op.kind == "split":
+        op, j = p.operations[op.inputs[0]], op.options["start"] + j
+    row = ids[op.rows][i] if op.kind == "embed" else i if op.kind == "places" else 0
+    parts = {name: ("row", row) for name in op.weights}
+    if op.kind == "linear":
+        parts[op.weights[0]] = ("column", j)
+    return [_part(name, p.weights[name], *part) for name, part in parts.items()]
+
+
+def _part(name: str, w: np.ndarray, side: str, k: int) -> dict[str, Any]:
+    numbers = (w[k] if side == "row" else w[:, k]).astype("<f4")
+    return {"name": name, side: k, "bytes": numbers.tobytes()}
+
+
+def exactly(array: np.ndarray) -> dict[str, Any]:
+    """An array ready to travel as `widgets.base.pack` does it, whatever its size as float32."""
+    return {"shape": list(array.shape), "step": 0, "bytes": array.astype("<f4").tobytes()}
+
+
+def packed(p: Program, *, away: bool = False) -> dict[str, Any]:
+    """A program as JSON: operations that refer to others by number, and where each weight lies.
+
+    Weights that stay `away`, with the kernel, lie nowhere; all others as `joined` lines them up.
+    """
+    index = {name: i for i, name in enumerate(p.operations)}
+    rows = [[o.name, o.kind, [index[i] for i in o.inputs], o.weights, dict(o.options), o.title,
+             o.note, o.colour, o.rows, o.columns] for o in p.operations.values()]  # fmt: skip
+    places, start = {}, 0
+    for name, w in p.weights.items():
+        places[name] = [None if away else start, *w.shape]
+        start += w.size
+    return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.names}
+
+
+def joined(weights: Values) -> bytes:
+    """All weights behind one another, as float32."""
+    return b"".join(w.astype("<f4").tobytes() for w in weights.values())

@@ -1,0 +1,186 @@
+"""The machine by mouse, keys and typing: what it computes, and that Python hears it."""
+
+import numpy as np
+import pytest
+
+from browser.harness import frames, press
+
+SETUP = """
+import numpy as np, torch
+from helpers.widgets import Machine
+from helpers.models import DecoderOnly, Transformer
+words = "the shop sells apple and banana laptop".split()
+table = [[0, 0, 0], [0, 1, 3], [1, 0, 2], [2, 2, 0], [0, 0, 0], [4, 0, 1], [0, 4, 1]]
+half = [[0.5, 0], [0, 0.5], [0, 0]]
+one = [[1, 0], [0, 1], [0, 0]]
+arrays = dict(table=table, W_q=one, W_k=half, W_v=one)
+sentence = "the shop sells apple and banana"
+torch.manual_seed(3)
+both = ["<start>", "<end>", "le", "chat", "noir"]
+two = Transformer(7, 5, 8, 2, 16, 1, max_len=12).eval()
+large = DecoderOnly(7, 16, 8, 2, 16, 1).eval()
+""".strip()
+CELLS = [
+    SETUP,
+    'm = Machine(arrays, sentence, words, asker="apple", at="attention/head"); m',
+    "t = Machine(two, sentence, (words, both)); t",
+    """import helpers.widgets.machine as module
+module.IN_BROWSER = 10
+k = Machine(large, sentence, words, at="layer 1/attention/head 2")
+module.IN_BROWSER = 2_000_000
+k""",
+]
+
+
+def board(root):
+    return root.locator("canvas[tabindex='0']")
+
+
+def hand(root) -> str:
+    return root.locator(".hand").inner_text()
+
+
+def choose(notebook, name: str, cell: list) -> None:
+    notebook.value(f"setattr({name}, 'cell', {cell})")
+    frames(notebook.page, 3)
+
+
+def test_a_number_says_where_it_comes_from_back_to_the_word(notebook, saved):
+    root = notebook.widget(1)
+    choose(notebook, "m", ["attention/head/scores", 3, 5])
+    assert "score of “apple” for “banana”" in hand(root)
+    assert "2.0 × 2.0 + 2.0 × 0.0 = 4.0" in hand(root)
+    root.get_by_role("button", name="q = x W_q apple, 1").first.click()
+    frames(root.page)
+    assert notebook.value("m.cell") == ["attention/head/q", 3, 0]
+    assert "query of “apple”" in hand(root)
+    root.get_by_role("button", name="x apple, 1").first.click()
+    frames(root.page)
+    assert "word vector of “apple”" in hand(root)
+    root.get_by_role("button", name="one-hot apple").first.click()
+    frames(root.page)
+    assert notebook.value("[m.at, m.cell]") == ["one-hot", ["one-hot", 3, 3]]
+    assert "is “apple” the word “apple”? yes" in hand(root)
+    notebook.value("[setattr(m, 'at', 'attention/head'), setattr(m, 'cell', [])]")
+
+
+def test_another_sentence_is_computed_and_an_unknown_word_is_not(notebook, saved):
+    root = notebook.widget(1)
+    field = root.get_by_role("textbox", name="sentence")
+    field.fill("the shop sells apple and laptop")
+    frames(root.page)
+    choose(notebook, "m", ["attention/head/context", 3, 0])
+    assert "= 0.90" in hand(root)
+    context = notebook.value("m.values['attention/head/context'][3].tolist()")
+    np.testing.assert_allclose(context, [0.9, 2.6], atol=5e-3)
+    field.fill("the shop sells apple and melons")
+    frames(root.page)
+    assert "“melons” is not among the words" in root.locator(".problem").inner_text()
+    assert notebook.value("m.text") == "the shop sells apple and laptop"
+    field.fill("the shop sells apple and banana")
+    frames(root.page)
+    assert root.locator(".problem").inner_text() == ""
+    choose(notebook, "m", [])
+
+
+def test_a_number_is_changed_by_keys_and_mouse_and_put_back(notebook, saved):
+    root = notebook.widget(1)
+    choose(notebook, "m", [])
+    press(board(root), "ArrowRight")
+    for _ in range(40):  # to the first number of a word: the second row of places
+        if notebook.value("m.cell"):
+            break
+        press(board(root), "ArrowDown")
+    name, i, j = notebook.value("m.cell")
+    before = notebook.value(f"m.values['{name}'][{i}, {j}].item()")
+    press(board(root), "+", "+")
+    (change,) = notebook.value("m.changes")
+    assert change["at"] == name and change["value"] > before
+    assert "before:" in hand(root) and root.locator(".marks").is_visible()
+    press(board(root), "Backspace")
+    assert notebook.value("m.changes") == [] and not root.locator(".marks").is_visible()
+    field = root.get_by_role("spinbutton", name="set this number")
+    field.select_text()
+    root.page.keyboard.type("7.5")
+    root.page.keyboard.press("Enter")
+    frames(root.page)
+    assert notebook.value("m.changes")[0]["value"] == 7.5
+    root.get_by_role("button", name="put all back").click()
+    frames(root.page)
+    assert notebook.value("m.changes") == []
+
+
+def test_a_switch_in_the_picture_and_by_code_are_one(notebook, saved):
+    root = notebook.widget(2)
+    notebook.value("setattr(t, 'at', 'decoder/layer 1')")
+    frames(root.page, 3)
+    before = notebook.value("t.output")
+    root.get_by_role("checkbox", name="cross head 2").uncheck()
+    frames(root.page)
+    place = "decoder/layer 1/cross-attention/head 2/context"
+    assert notebook.value("t.changes") == [{"at": place, "off": True}]
+    after = notebook.value("t.output")
+    assert after != before
+    notebook.value("t.put_back()")
+    frames(root.page, 3)
+    assert root.get_by_role("checkbox", name="cross head 2").is_checked()
+    notebook.value("t.intervene('decoder/layer 1/cross-attention/head 2', off=True)")
+    frames(root.page, 3)
+    assert not root.get_by_role("checkbox", name="cross head 2").is_checked()
+    assert notebook.value("t.output") == pytest.approx(after)
+    root.get_by_role("button", name="put all back").click()
+    notebook.value("setattr(t, 'at', '')")
+
+
+def test_it_opens_by_enter_and_leaves_by_escape(notebook, saved):
+    root = notebook.widget(2)
+    press(board(root), "ArrowRight", "Enter")
+    opened = notebook.value("t.at")
+    assert opened and root.locator("[aria-current]").count() == 1
+    press(board(root), *["Escape"] * 4)
+    assert notebook.value("t.at") == ""
+
+
+def test_it_writes_and_shows_what_it_keeps(notebook, saved):
+    root = notebook.widget(2)
+    expected = next(iter(notebook.value("t.output")))
+    root.get_by_role("button", name="write a word").click()
+    frames(root.page, 3)
+    wanted = "<start>" if expected == "<end>" else f"<start> {expected}"
+    assert notebook.value("t.written") == wanted
+    assert root.locator(".cache td.new").count() >= 1
+    assert "it reads" in root.locator(".cache").inner_text()
+    root.get_by_role("button", name="play").click()
+    root.page.wait_for_timeout(1700)
+    root.get_by_role("button", name="pause").or_(root.get_by_role("button", name="play")).click()
+    notebook.value("setattr(t, 'written', '<start>')")
+
+
+def test_a_large_model_is_computed_by_the_kernel(notebook, saved):
+    root = notebook.widget(3)
+    assert notebook.value("[k._remote, len(k.learned)]") == [True, 0]
+    choose(notebook, "k", ["layer 1/attention/head 2/q", 2, 1])
+    assert "query of “sells”" in hand(root) and "=" in hand(root)
+    root.get_by_role("textbox", name="sentence").fill("the laptop")
+    notebook.value("k.text")
+    frames(root.page, 5)
+    assert notebook.value("k.text") == "the laptop"
+    assert "after “laptop”" in root.locator(".guesses").inner_text()
+    root.get_by_role("textbox", name="sentence").fill("the nothing")
+    notebook.value("k.text")
+    frames(root.page, 5)
+    assert "nothing" in root.locator(".problem").inner_text()
+    root.get_by_role("textbox", name="sentence").fill("the shop sells apple and banana")
+    notebook.value("k.text")
+
+
+def test_it_lives_wherever_it_was_saved(anywhere):
+    apple, translator, large = anywhere
+    for root in (apple, translator):
+        field = root.get_by_role("textbox", name="sentence")
+        field.fill("shop sells laptop")
+        frames(root.page)
+        assert root.locator(".problem").inner_text() == ""
+    assert "after “<start>”" in translator.locator(".guesses").inner_text()
+    press(board(large), "Escape")
+    assert "computed by Python" in hand(large) or large.locator(".crumbs").inner_text()

@@ -1,0 +1,113 @@
+"""Small random models of every kind that the machine opens, with texts and how each is called."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from torch import Tensor, float64, nn
+
+from helpers.anatomy import is_part, describe
+from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
+from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
+from helpers.operations import Program
+from helpers.pretrained import SentenceEncoder
+
+PRE = {"pre_norm": True, "activation": "gelu_tanh"}
+WORDS = Tokenizer(WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
+
+
+class EncoderDecoder(nn.Module):
+    """As in notebook 12: one table of words for both sides, one layer each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(9, 6)
+        self.positions = PositionalEncoding(6)
+        self.encoder = EncoderLayer(6, 3, 10)
+        self.decoder = DecoderLayer(6, 3, 10)
+        self.output = nn.Linear(6, 9, bias=False)
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.positions(self.tokens(ids) * self.tokens.embedding_dim**0.5)
+
+    def forward(self, question: Tensor, reply: Tensor) -> Tensor:
+        real = (question != 0)[:, None, :]
+        memory = self.encoder(self.embed(question), real)
+        return self.output(self.decoder(self.embed(reply), memory, None, real))
+
+
+@dataclass
+class Case:
+    """A model with numbers of its own, a batch of two inputs, and how its forward is called."""
+
+    model: nn.Module
+    inputs: Mapping[str, np.ndarray]  # ids (2, T), or vectors (2, T, d)
+    how: Mapping[str, Any] = field(default_factory=dict)
+    programs: dict[int, Program] = field(default_factory=dict)
+
+    def __call__(self, **more: Any) -> np.ndarray:
+        """What the modules compute: (2, T, …)."""
+        arrays = {key: torch.from_numpy(value) for key, value in self.inputs.items()}
+        memory = {key: arrays.pop(key) for key in ("memory",) if key in arrays}
+        with torch.no_grad():
+            return self.model(*arrays.values(), **memory, **self.how, **more).numpy()
+
+    def program(self, i: int = 0) -> Program:
+        """The program for an item of the batch, of the model as it is at the first call."""
+        if i not in self.programs:
+            given = self.inputs.items() if is_part(self.model) else ()
+            vectors = {key: array[i] for key, array in given}
+            self.programs[i] = describe(self.model, **vectors, **self.how)
+        return self.programs[i]
+
+    def texts(self, i: int = 0) -> dict[str, list[int]]:
+        """The ids of one item of the batch."""
+        return {key: ids[i].tolist() for key, ids in self.inputs.items() if ids.ndim == 2}
+
+
+def compared(program: Program) -> str:
+    """The operation that a model's forward returns: logits, or vectors."""
+    for op in program.operations.values():
+        if op.kind == "mean" or op.name.endswith("logits"):
+            return op.inputs[0] if op.kind == "mean" else op.name
+    return program.output
+
+
+def drawn(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | None = None) -> Case:
+    """`sizes`: vocabularies of the texts, or the width of the vectors, twice for a memory."""
+    generator = torch.Generator().manual_seed(seed)
+    model = model.double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = 0.4 * torch.randn(parameter.shape, generator=generator, dtype=float64)
+            parameter.copy_(noise + (1 if parameter.ndim == 1 else 0))
+    rng = np.random.default_rng(seed)
+    if is_part(model):
+        drawn = [rng.normal(size=(2, 4 + n, d)) for n, d in enumerate(sizes)]
+        names = ("x", "memory")
+    else:
+        drawn = [rng.integers(1, V, (2, 4 + n)) for n, V in enumerate(sizes)]
+        names = ("text", "written")
+    return Case(model.eval(), dict(zip(names, drawn, strict=False)), how or {})
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "gpt": lambda: drawn(1, DecoderOnly(11, 7, 6, 3, 8, 2, **PRE), 11),
+    "tied, post-norm": lambda: drawn(2, DecoderOnly(11, 7, 6, 2, 8, 1, tie_weights=True), 11),
+    "one head, no bias": lambda: drawn(3, DecoderOnly(600, 7, 4, 1, 8, 1, bias=False), 600),
+    "transformer": lambda: drawn(4, Transformer(9, 11, 6, 2, 8, 1, activation="gelu"), 9, 11),
+    "pre-norm transformer": lambda: drawn(5, Transformer(9, 9, 6, 2, 8, 1, d_head=2, **PRE), 9, 9),
+    "notebook 12": lambda: drawn(6, EncoderDecoder(), 9, 9),
+    "sentences": lambda: drawn(7, SentenceEncoder(9, 7, 2, 6, 2, 8, 1, tokenizer=WORDS), 9),
+    "attention": lambda: drawn(8, MultiHeadAttention(6, 4, 2, d_head=3), 6),
+    "causal attention": lambda: drawn(9, MultiHeadAttention(5, 4, 1), 5, how={"causal": True}),
+    "cross-attention": lambda: drawn(10, MultiHeadAttention(6, 4, 2), 6, 6),
+    "encoder layer": lambda: drawn(11, EncoderLayer(6, 2, 8, eps=1e-3), 6),
+    "decoder layer": lambda: drawn(12, DecoderLayer(6, 2, 8), 6, 6),
+    "encoder": lambda: drawn(13, Encoder(6, 2, 8, 2, **PRE), 6, how={"causal": True}),
+    "decoder": lambda: drawn(14, Decoder(6, 2, 8, 1, **PRE), 6, 6),
+}

@@ -1,0 +1,210 @@
+"""The machine in Python: what it computes, changes, hands to the browser, and refuses."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from helpers import operations
+from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
+from helpers.models import DecoderOnly, Transformer
+from helpers.widgets import Machine, machine
+
+WORDS = "the shop sells apple and banana laptop".split()
+TABLE = [[0, 0, 0], [0, 1, 3], [1, 0, 2], [2, 2, 0], [0, 0, 0], [4, 0, 1], [0, 4, 1]]
+HALF = [[0.5, 0], [0, 0.5], [0, 0]]
+ONE = [[1, 0], [0, 1], [0, 0]]
+ARRAYS = {"table": TABLE, "W_q": ONE, "W_k": HALF, "W_v": ONE}
+SENTENCE = "the shop sells apple and banana"
+FRENCH = ["<pad>", "<start>", "<end>", "le", "chat", "noir"]
+
+
+@pytest.fixture(scope="module")
+def two():
+    torch.manual_seed(3)
+    return Transformer(7, 6, 8, 2, 16, 1, max_len=12).eval()
+
+
+@pytest.fixture(scope="module")
+def one():
+    torch.manual_seed(4)
+    return DecoderOnly(7, 16, 8, 2, 16, 2).eval()
+
+
+class Letters:
+    """A tokenizer of the kind that Hugging Face's is, for the letters a to g."""
+
+    class Cut:
+        def __init__(self, text):
+            self.tokens, self.ids = list(text), [ord(c) - ord("a") for c in text]
+
+    def encode(self, text):
+        return self.Cut(text)
+
+    def decode(self, ids):
+        return "".join(chr(ord("a") + i) for i in ids)
+
+
+def test_apple_turns_to_fruit_beside_a_banana_and_to_a_device_beside_a_laptop():
+    shown = Machine(ARRAYS, SENTENCE, WORDS, asker="apple", at="attention/head")
+    assert shown.asker == 3
+    np.testing.assert_allclose(shown.values["attention/head/context"][3], [2.6, 0.9], atol=5e-3)
+    shown.text = "the shop sells apple and laptop"
+    np.testing.assert_allclose(shown.values["attention/head/context"][3], [0.9, 2.6], atol=5e-3)
+
+
+def test_output_is_what_the_model_expects_next(two):
+    shown = Machine(two, "shop sells", (WORDS, FRENCH))
+    assert shown.written == "<start>"
+    with torch.no_grad():
+        logits = two(torch.tensor([[1, 2]]), torch.tensor([[1]]))[0, -1]
+    expected = logits.softmax(-1)
+    best = expected.argsort(descending=True)[:5].tolist()
+    assert shown.output == {FRENCH[i]: pytest.approx(expected[i].item()) for i in best}
+    heard = []
+    shown.observe(lambda change: heard.append(change.new), "output")
+    shown.intervene("decoder/layer 1/feed-forward", off=True)
+    assert len(heard) == 1 and heard[0] == shown.output
+    shown.put_back()
+    assert shown.output == {FRENCH[i]: pytest.approx(expected[i].item()) for i in best}
+
+
+def test_a_head_is_switched_off_by_its_numbers_or_its_path(one):
+    shown = Machine(one, SENTENCE, WORDS)
+    shown.intervene(head=(2, 1), off=True)
+    assert shown.changes == [{"at": "layer 2/attention/head 1/context", "off": True}]
+    assert not shown.values["layer 2/attention/head 1/context"].any()
+    shown.intervene("layer 2/attention/head 1", off=True)
+    assert len(shown.changes) == 1
+    shown.intervene("layer 1/attention/head 2/weights", row=2, values=[1, 0, 0, 0, 0, 0])
+    assert shown.values["layer 1/attention/head 2/weights"][2].tolist() == [1, 0, 0, 0, 0, 0]
+    shown.put_back("layer 2/attention/head 1")
+    assert [change["at"] for change in shown.changes] == ["layer 1/attention/head 2/weights"]
+    shown.put_back()
+    assert shown.changes == []
+
+
+def test_a_later_change_of_a_number_replaces_the_first():
+    shown = Machine(ARRAYS, SENTENCE, WORDS)
+    for value in (1, 5):
+        shown.intervene("x/table", row=3, column=0, value=value)
+    shown.intervene("x/table", row=3, column=1, value=7)
+    assert shown.changes == [
+        {"at": "x/table", "row": 3, "column": 0, "value": 5},
+        {"at": "x/table", "row": 3, "column": 1, "value": 7},
+    ]
+    assert shown.values["x"][3].tolist() == [5, 7, 0]
+
+
+def test_a_layer_alone_works_on_vectors():
+    torch.manual_seed(0)
+    x, memory = torch.randn(3, 8), torch.randn(4, 8)
+    tokens = ["a b", "<b>", "c"]
+    attention = Machine(MultiHeadAttention(8, 8, 2), tokens, x=x)
+    assert attention.tokens == {"text": tokens}
+    layer = EncoderLayer(8, 2, 16).eval()
+    last = Machine(layer, "one two three", x=x)
+    expected = layer(x[None])[0].detach()
+    np.testing.assert_allclose(last.values[last._program.output], expected, atol=1e-5)
+    decoder = Machine(DecoderLayer(8, 2, 16), tokens, x=x, memory=memory)
+    assert decoder.values["memory"].shape == (4, 8)
+
+
+def test_a_tokenizer_cuts_the_text_and_the_kernel_computes(one):
+    shown = Machine(one, "abc", tokenizer=Letters(), at="layer 1/attention/head 2")
+    assert shown.learned == b"" and shown.tokens == {"text": ["a", "b", "c"]}
+    assert set(shown.output) <= set("abcdefg") and shown.kept["tokens"] == shown.tokens
+    name = "layer 1/attention/head 2/q"
+    assert name in shown.kept["values"] and not shown.kept["weights"]
+    shown.cell = [name, 2, 1]
+    part = shown.kept["weights"][0]
+    assert part["name"] == "layer 1/attention/q, k, v/q/W_q"
+    numbers = np.frombuffer(part["bytes"], "<f4")
+    W = one.layers[0].attention.W_q.weight.detach().numpy().T
+    assert part["column"] == 5
+    np.testing.assert_allclose(numbers, W[:, 5])
+    shown.text = "abcdefg" * 3
+    assert "text has 21 words" in shown.kept["problem"]
+    shown.text = "ab"
+    assert shown.kept["problem"] == ""
+
+
+def test_what_is_open_is_all_that_the_kernel_sends(one, monkeypatch):
+    monkeypatch.setattr(machine, "IN_BROWSER", 10)
+    shown = Machine(one, SENTENCE, WORDS)
+    whole = set(shown.kept["values"])
+    assert {"layer 1/attention/head 1/weights", "layer 2/feed-forward/out", "next"} <= whole
+    assert "layer 1/attention/head 1/scores" not in whole
+    shown.at = "layer 1/add 1"
+    assert set(shown.kept["values"]) == {"layer 1/add 1", "x + positions", "next"} | {
+        name for name in ("layer 1/attention/out",)
+    }
+    shown.intervene(head=(1, 1), off=True)
+    assert "x + positions" not in shown.kept["before"] and "next" in shown.kept["before"]
+
+
+def test_words_and_picture_say_what_is_open(two):
+    shown = Machine(two, "shop sells", (WORDS, FRENCH), at="encoder/layer 1")
+    assert repr(shown).startswith("A model opened at encoder/layer 1, on “shop sells”")
+    data, metadata = shown._repr_mimebundle_()
+    assert data["text/plain"] == metadata["image/png"]["alt"]
+
+
+def with_nan():
+    model = DecoderOnly(7, 16, 8, 2, 16, 1)
+    with torch.no_grad():
+        model.layers[0].feed_forward.W1.weight[1, 2] = float("inf")
+    return model
+
+
+REFUSED = [
+    ({"text": "the melon"}, "text has 'melon', which is not in the vocabulary"),
+    ({"text": " "}, "text has 0 words, but needs 1 to"),
+    ({"text": "the " * 200}, "text has 200 words, but needs 1 to 128"),
+    ({"vocab": WORDS[:5]}, "vocab has 5 words, but the table has 7 rows"),
+    ({"vocab": (WORDS, WORDS)}, "vocab has 2 vocabularies, but the model needs 1"),
+    ({"vocab": None}, "vocab"),
+    ({"model": ARRAYS | {"extra": 1}}, "model has 'extra'"),
+    ({"model": nn.Linear(2, 2)}, "model is a Linear"),
+    ({"model": with_nan()}, r"model has inf in layer 1/feed-forward/hidden/W1 at \(2, 1\)"),
+    ({"model": ARRAYS | {"table": [[np.nan] * 3] * 7}}, "nan"),
+    ({"at": "layer 9"}, "at is 'layer 9', but the model has no such part"),
+    ({"cell": ["attention/head/q", 1]}, "cell is .*, but must be a path, a row and a column"),
+    ({"cell": ["nothing", 0, 0]}, "cell is"),
+    ({"temperature": 0}, "temperature is 0"),
+    ({"changes": [{"at": "nothing", "off": True}]}, "changes has one in which at is 'nothing'"),
+    ({"changes": [{"at": "x", "off": True}]}, "which cannot be switched off"),
+    ({"changes": [{"at": "x", "row": 6, "column": 0, "value": 1}]}, "row is 6"),
+    ({"changes": [{"at": "x", "row": 0, "column": 3, "value": 1}]}, "column is 3"),
+    ({"changes": [{"at": "x", "row": 0, "column": 0, "value": np.nan}]}, "value is nan"),
+    ({"changes": [{"at": "x", "row": 0, "values": [1]}]}, "values has 1 numbers, but x needs 3"),
+    ({"changes": [3]}, "changes has 3, but must hold dictionaries"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), REFUSED)
+def test_refused(given, said):
+    needed = {"model": ARRAYS, "text": SENTENCE, "vocab": WORDS}
+    with pytest.raises((ValueError, TypeError), match=said):
+        Machine(**needed | given)
+
+
+def test_refused_later_and_nothing_changes(two):
+    shown = Machine(two, "shop sells", (WORDS, FRENCH))
+    for name, value in {"text": "melon", "written": "<start> melon", "at": "x"}.items():
+        before = getattr(shown, name)
+        with pytest.raises(ValueError, match=name if name != "at" else "no such part"):
+            setattr(shown, name, value)
+        assert getattr(shown, name) == before
+    with pytest.raises(ValueError, match="which is 3 places"):
+        shown.intervene(head=(1, 1), off=True)
+    shown.intervene("decoder/layer 1/cross", head=(1, 1), off=True)
+    with pytest.raises(ValueError, match="which is 0 places"):
+        shown.intervene("layer 1", off=True)
+    assert len(shown.changes) == 1
+
+
+def test_it_computes_what_operations_compute(one):
+    shown = Machine(one, SENTENCE, WORDS, temperature=2.0)
+    expected = operations.run(shown._program, {"text": [0, 1, 2, 3, 4, 5]}, (), 2.0)
+    assert all(np.array_equal(value, expected[name]) for name, value in shown.values.items())
