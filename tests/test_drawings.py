@@ -119,6 +119,17 @@ def test_a_head_shows_the_numbers_of_its_arrays(drawn):
     assert numbers(drawn["head, closed"][1]) == shown
 
 
+def test_each_row_reads_from_the_word_to_its_share(drawn):
+    said = [(*text.get_position(), text.get_text()) for text in texts(drawn["head"][1])]
+    for i, word in enumerate(WORDS):
+        (height,) = [y for _, y, words in said if words == word]
+        row = [words for _, y, words in sorted(said) if abs(y - height) < 2]
+        numbers_1 = [f"{n:.1f}" for n in (*X[i], *K[i], S[3, i])]
+        w = [f"{n:.2f}" for n in (S[3, i] / np.sqrt(2), A[3, i])]
+        v = [f"{n:.1f}" for n in V[i]] + [f"{n:.2f}" for n in A[3, i] * V[i]]
+        assert row == [word, *numbers_1, *w, "×", *v]
+
+
 def test_a_causal_head_hides_what_comes_later(drawn):
     picture, figure = drawn["head, causal"]
     w = np.exp(S[3, :4] / np.sqrt(2))
@@ -226,28 +237,34 @@ def test_only_the_lit_step_is_drawn_full(drawn):
 
 def over(colour, ground):
     """What is seen of a colour with some alpha on a ground."""
-    colour, ground = to_rgba(colour), to_rgba(ground)
     return [
         colour[3] * c + (1 - colour[3]) * g for c, g in zip(colour[:3], ground[:3], strict=True)
     ]
 
 
-def under(text, figure, page):
-    """The ground that a text is read on: the page's, or what was laid over it."""
-    middle = text.get_window_extent().get_points().mean(axis=0)
-    seen = to_rgba(page)
-    for patch in sorted(figure.axes[0].patches, key=lambda patch: patch.zorder):
-        if patch.get_facecolor()[3] and patch.contains_point(middle):
-            seen = over(patch.get_facecolor(), seen)
-    return seen[:3]
+@pytest.fixture(scope="module")
+def read(drawn):
+    """Every text with what was laid under it, from below: (picture, words, colour, grounds)."""
+    found = []
+    for name, (_, figure) in drawn.items():
+        patches = sorted(figure.axes[0].patches, key=lambda patch: patch.zorder)
+        laid = [(p, p.get_window_extent()) for p in patches if p.get_facecolor()[3]]
+        for text in texts(figure):
+            at = text.get_window_extent().get_points().mean(axis=0)
+            below = [p.get_facecolor() for p, box in laid if box.contains(*at)
+                     and p.contains_point(at)]  # fmt: skip
+            found.append((name, text.get_text(), text.get_color(), below))
+    return found
 
 
 @pytest.mark.parametrize("page", GROUNDS.values(), ids=GROUNDS)
-def test_every_text_is_read_on_light_and_on_dark_pages(drawn, page):
-    for name, (_, figure) in drawn.items():
-        for text in texts(figure):
-            ratio = contrast(text.get_color(), under(text, figure, page))
-            assert ratio >= (3.3 if "plane" in name else 4.0), (name, text.get_text(), ratio)
+def test_every_text_is_read_on_light_and_on_dark_pages(read, page):
+    for name, words, colour, below in read:
+        ground = to_rgba(page)
+        for laid in below:
+            ground = over(laid, ground)
+        ratio = contrast(colour, ground[:3])
+        assert ratio >= (3.3 if "plane" in name else 4.3), (name, words, ratio)
 
 
 @pytest.mark.parametrize("page", GROUNDS.values(), ids=GROUNDS)
@@ -263,22 +280,52 @@ def test_letters_are_large_enough_on_a_narrow_page(drawn):
         assert smallest * min(1, 540 / picture.width) >= 9, (name, picture.width)
 
 
-def test_no_text_covers_another_or_leaves_its_cell_or_the_picture(drawn):
+def clashes(figure):
+    """Pairs of texts that cover each other, and texts that reach out of the picture."""
+    boxes = [text.get_window_extent().padded(-1.5) for text in texts(figure)]
+    said = [text.get_text() for text in texts(figure)]
+    pairs = [(said[i], said[j]) for i, box in enumerate(boxes) for j in range(i)
+             if box.overlaps(boxes[j])]  # fmt: skip
+    page = figure.bbox
+    return pairs + [words for box, words in zip(boxes, said, strict=True)
+                    if box.x0 < page.x0 or box.x1 > page.x1 or box.y0 < page.y0
+                    or box.y1 > page.y1]  # fmt: skip
+
+
+def test_no_text_covers_another_or_leaves_the_picture(drawn):
     for name, (_, figure) in drawn.items():
-        boxes = [text.get_window_extent().padded(-1.5) for text in texts(figure)]
-        said = [text.get_text() for text in texts(figure)]
-        for i, box in enumerate(boxes):
-            clash = [said[j] for j in range(i) if box.overlaps(boxes[j])]
-            assert not clash, (name, said[i], clash)
-            inside = figure.bbox.padded(1)
-            assert inside.x0 <= box.x0 and box.x1 <= inside.x1, (name, said[i])
-            assert inside.y0 <= box.y0 and box.y1 <= inside.y1, (name, said[i])
-        cells = [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle)]
-        for cell in cells:
+        assert not clashes(figure), name
+
+
+def test_numbers_stay_in_their_cells(drawn):
+    for name, (_, figure) in drawn.items():
+        written = [(text.get_window_extent(), text.get_text()) for text in texts(figure)]
+        for cell in (p for p in figure.axes[0].patches if isinstance(p, Rectangle)):
             area = cell.get_window_extent()
-            for box, words in zip(boxes, said, strict=True):
+            for box, words in written:
                 if area.contains(*box.get_points().mean(axis=0)):
                     assert area.x0 <= box.x0 and box.x1 <= area.x1, (name, words)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_arrays_of_any_shape_fit_on_the_page(monkeypatch, seed):
+    figures_drawn = []
+    monkeypatch.setattr(sheet, "_png", lambda figure: figures_drawn.append(figure) or b"")
+    rng = np.random.default_rng(seed)
+    T, D, d, d_v = rng.integers(1, 13), *rng.integers(1, 10, 3)
+    scale = 10.0 ** rng.integers(-2, 9)
+    X, Q, K, V = (scale * rng.normal(size=(T, width)) for width in (D, d, d, d_v))
+    words = ["".join(rng.choice(list("abcWmö "), 12)) for _ in range(T)]
+    made = [
+        drawings.head(words, X, Q, K, V, 0, causal=bool(seed % 2)),
+        drawings.product(X, scale * rng.normal(size=(D, d)), rows=words, lit=(0, 0)),
+        drawings.split_qkv(words[0], X[0], *scale * rng.normal(size=(3, D, d))),
+        drawings.pick_row(words, X, 0),
+        drawings.moved(words[0], X[0], X[-1]),
+    ]
+    for picture, figure in zip(made, figures_drawn, strict=True):
+        figure.set_dpi(144)  # as it is saved
+        assert picture.width <= 840 and not clashes(figure), picture.alt
 
 
 def test_pictures_have_no_ground_and_are_small(drawn):
@@ -287,6 +334,19 @@ def test_pictures_have_no_ground_and_are_small(drawn):
         image = Image.open(io.BytesIO(picture.png)).convert("RGBA")
         corners = [image.getpixel((x, y))[3] for x in (0, image.width - 1) for y in (0, 1)]
         assert max(corners) == 0 and len(picture.png) <= 60_000, (name, len(picture.png))
+
+
+def test_a_notebook_shows_the_picture_with_its_words(drawn, monkeypatch):
+    shown = []
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, **options: shown.append((data, options))
+    )
+    picture = drawn["head"][0]
+    picture._ipython_display_()
+    (image, options), (words, _) = shown
+    assert image["image/png"] == picture.png
+    assert options["metadata"]["image/png"] == {"alt": picture.alt, "width": picture.width}
+    assert "sum 2.60, 0.90" in words["text/html"]
 
 
 def test_colours_stay_what_they_are(drawn):

@@ -30,10 +30,12 @@ def matrix_of(name: str, value: Any, masked: bool = False) -> np.ndarray:
     return array
 
 
-def labels_of(name: str, labels: Any, count: int) -> list[str]:
-    """As many labels as are needed, or none."""
-    labels = [] if labels is None else as_names(name, labels)
-    if labels and len(labels) != count:
+def labels_of(name: str, labels: Any, count: int, optional: bool = True) -> list[str]:
+    """As many labels as are needed, or none where they are optional."""
+    if labels is None and optional:
+        return []
+    labels = as_names(name, labels)
+    if len(labels) != count:
         raise ValueError(f"{name} has {len(labels)} labels, but needs {count}")
     return labels
 

@@ -33,7 +33,6 @@ from helpers.drawings.sheet import (
     shortened,
     wide,
 )
-from helpers.figures import INK
 from helpers.given import as_array, as_text, as_whole
 
 
@@ -63,7 +62,7 @@ def product(X: Any, W: Any, names: Sequence[str] = ("X", "W_q", "Q"), *, rows: A
     """
     X = matrix_of("X", X)
     W = array_of("W", W, X.shape[1], "columns")
-    rows, names = labels_of("rows", rows, len(X)), labels_of("names", names, 3)
+    rows, names = labels_of("rows", rows, len(X)), labels_of("names", names, 3, False)
     colours = ["x", *[names[2].lower() if names[2].lower() in OF else "context"] * 2]
     arrays = list(zip((X, W, X @ W), colours, strict=True))
     grids = fitted(lambda most: [grid(a, name, most=most) for a, name in arrays], WIDTH - 210)
@@ -91,8 +90,9 @@ def _terms(grids: Sequence[Grid], place: tuple[int, int]) -> str:
     """The sum of one number of a product, as its parts are written."""
     X, W, result = (drawn.texts for drawn in grids)
     parts = [f"{x} × {w[place[1]]}" for x, w in zip(X[place[0]], W, strict=False) if x != "…"]
-    more = [] if len(parts) <= 6 and len(parts) == len(W) else ["…"]
-    return f"{' + '.join(parts[:6] + more)} = {result[place[0]][place[1]]}"
+    lines = [" + ".join(parts[:n] + ["…"] * (n < len(W))) for n in range(len(parts), 0, -1)]
+    lines = [f"{line} = {result[place[0]][place[1]]}" for line in lines]
+    return next((line for line in lines if wide(line) <= WIDTH - 2 * MARGIN), lines[-1])
 
 
 def side_by_side(sheet: Sheet, grids: Sequence[Grid], titles: Sequence[str], signs: str, *,
@@ -102,8 +102,12 @@ def side_by_side(sheet: Sheet, grids: Sequence[Grid], titles: Sequence[str], sig
     x, boxes = 0.0, []
     for drawn, title, lit in zip(grids, titles, lits, strict=False):
         top, names = y - CELL * len(drawn.values) / 2, () if boxes else rows
-        boxes.append(sheet.matrix(x, top, drawn, title=title, rows=names, columns=columns, lit=lit))
-        x += max(drawn.width, wide(title, bold=True)) + 46
+        around = max(wide(title, bold=True) - drawn.width, 0) / 2
+        box = sheet.matrix(
+            x + around, top, drawn, title=title, rows=names, columns=columns, lit=lit
+        )
+        boxes.append(box)
+        x = box.right[0] + around + 46
     for sign, before, after in zip(signs, boxes, boxes[1:], strict=False):
         if sign == "→":
             sheet.arrow((before.right[0] + 8, y), (after.x - 8, y), width=2)
@@ -121,8 +125,9 @@ def split_qkv(token: str, x: Any, W_q: Any, W_k: Any, W_v: Any) -> Drawing:
     weights = {"q": W_q, "k": W_k, "v": W_v}
     weights = {name: array_of(f"W_{name}", W, len(x), "d") for name, W in weights.items()}
     rows = {"x": x[None]} | {name: x[None] @ W for name, W in weights.items()}
-    room = WIDTH - 2 * MARGIN - wide(word, bold=True) - 410
-    most = next((n for n in range(MOST, 2, -1) if _span(rows, n) <= room), 2)
+    beside = wide(word, bold=True) + max(map(_span, weights.values())) + 280
+    room = WIDTH - 2 * MARGIN - beside
+    most = next((n for n in range(MOST, 2, -1) if _rows_span(rows, n) <= room), 2)
     grids = {name: grid(row, name, most=most) for name, row in rows.items()}
     sheet = Sheet()
     start = sheet.matrix(0, -CELL / 2, grids["x"], title="x", rows=[word], bold=0)
@@ -137,7 +142,12 @@ _SAYS = {"q": "what it asks", "k": "what it offers", "v": "what it gives"}
 _OPEN = 5  # rows of learned weights; more are a closed box
 
 
-def _span(rows: Mapping[str, np.ndarray], most: int) -> float:
+def _span(W: np.ndarray) -> float:
+    """How wide learned weights are drawn."""
+    return grid(W, "x", most=4).width if len(W) <= _OPEN else 130
+
+
+def _rows_span(rows: Mapping[str, np.ndarray], most: int) -> float:
     """How wide x and the widest of what it becomes are, with so many features each."""
     x, *others = (grid(row, "x", most=most).width for row in rows.values())
     return x + max(others)
@@ -150,7 +160,7 @@ def _branch(sheet: Sheet, start: Box, side: int, y: float, W: np.ndarray, result
         drawn = grid(W, name, most=4)
         box = sheet.matrix(left, y - CELL * len(W) / 2, drawn, title=f"W_{name}")
     else:
-        box = Box(left, y - 26, 130, 52)
+        box = Box(left, y - 26, _span(W), 52)
         sheet.label(box, f"W_{name}  {len(W)} × {W.shape[1]}", name)
     style = {"colour": INKS[name], "width": 2}
     turn, end, out = left - 42, box.right[0] + 50, 8.0 * side
@@ -175,14 +185,12 @@ def pick_row(words: Any, table: Any, chosen: Any) -> Drawing:
     sheet.matrix(0, 0, hot, title="one-hot", rows=words, bold=at, lit=one_hot)
     sheet.matrix(left, 0, drawn, title="table", lit=one_hot)
     for i in range(len(words)):
-        ink = INKS["weights"] if i == at else INK
-        sheet.text((hot.width + left) / 2, (i + 0.5) * CELL, "×", ink, size=16)
-    row, found = drawn.box(left, 0, at), drawn.part(slice(at, at + 1))
-    end = row.right[0] + 84
+        sheet.text((hot.width + left) / 2, (i + 0.5) * CELL, "×", size=16)
+    row, found, end = drawn.box(left, 0, at), drawn.part(slice(at, at + 1)), left + drawn.width + 84
     sheet.arrow(row.right, (end, row.right[1]), colour=INKS["weights"], width=5)
     sheet.matrix(end, row.y, found, title=f"“{shortened(words[at])}”")
-    spoken = f"the 1 of the one-hot vector stands at {shortened(words[at])}"
-    return sheet.picture(f"{spoken}: it picks the row {', '.join(found.texts[0])}.")
+    spoken = f"the 1 of the one-hot vector stands at {shortened(words[at])}: it picks the row"
+    return sheet.picture(f"{spoken} {rows_in_words(found)}.")
 
 
 def mask_over(tokens: Any, scores: Any, allowed: Any = None) -> Drawing:
@@ -258,6 +266,7 @@ def _head(sheet: Sheet, part: Grid, name: str, x: float, below: Box) -> None:
     """Draw the name of a head over its features from x on, and an arrow to where it goes."""
     colour = INKS[part.name]
     middle, y = sheet.brace(x + 3, x + part.width - 3, -13, colour)
+    name = name if part.width > 60 else name.split()[-1]
     sheet.text(middle, y - 13, name, colour, bold=True)
     end = below.top[0], below.y + 2 * CELL
     sheet.arrow((middle, below.y), end, colour=colour, width=2)

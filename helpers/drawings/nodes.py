@@ -75,19 +75,17 @@ def flow(groups: Mapping[str, Sequence[str]], lit: Any = ()) -> Drawing:
     if not isinstance(groups, Mapping) or not groups:
         raise TypeError(f"groups is {said(groups)}, but must be names with a list of steps each")
     rows = {name: as_names(f"groups[{name!r}]", steps) for name, steps in groups.items()}
-    names = as_names("groups", rows)
+    as_names("groups", rows)
     full = chosen_of("lit", lit, [step for steps in rows.values() for step in steps])
     sheet, y, last = Sheet(), 0.0, None
-    for name, steps in zip(names, rows.values(), strict=True):
+    for name, steps in rows.items():
         sheet.text(-16, y + 17, shortened(name, 110), at="right")
         for line in _lines(steps):
             last = _flow_line(sheet, y, line, last, full)
             y += 74
-    spoken = [f"{name}: {' → '.join(map(shortened, steps))}"
-              for name, steps in zip(names, rows.values(), strict=True)]  # fmt: skip
-    return sheet.picture(
-        "; ".join([*spoken, *[f"lit: {shortened(step)}" for step in sorted(full)]]) + "."
-    )
+    told = [*rows.items(), *[("lit", sorted(full))][: len(full)]]
+    lines = [f"{name}: {' → '.join(map(shortened, steps))}" for name, steps in told]
+    return sheet.picture("; ".join(lines) + ".")
 
 
 def _lines(steps: Sequence[str]) -> list[list[tuple[str, Box]]]:

@@ -12,13 +12,13 @@ from helpers.drawings.sheet import (
     CELL,
     INKS,
     MARGIN,
+    MOST,
     WIDTH,
     Box,
     Drawing,
     Grid,
     Point,
     Sheet,
-    fitted,
     grid,
     shortened,
     wide,
@@ -98,15 +98,26 @@ def _fitting(arrays: dict[str, np.ndarray], room: float) -> dict[str, Grid]:
     below = {"k": "q", "shares": "context"}  # written in cells of one width
     tall = {step: np.vstack([arrays[step], arrays[below[step]]]) if step in below else arrays[step]
             for step in arrays if step not in below.values()}  # fmt: skip
-    columns = fitted(lambda most: [_grid(step, tall, arrays, most) for step in tall],
-                     room - _GAP[0] * (len(tall) - 1))  # fmt: skip
-    grids = dict(zip(tall, columns, strict=True))
+    for most in range(MOST, 1, -1):
+        grids = {step: _grid(step, tall, arrays, most) for step in tall}
+        if _content(grids) <= room - _GAP[0] * (len(tall) - 1):
+            break
     for step, under in below.items():
         both, top = grids[step], float(np.abs(arrays[under]).max())
         last = both.part(slice(-1, None))
         grids[step] = both.part(slice(-1))
         grids[under] = last._replace(name=STEPS[under].name, largest=top)
     return grids
+
+
+def _content(grids: Mapping[str, Grid]) -> float:
+    """How wide all columns are with their names, which may reach into the least of gaps."""
+    return sum(max(drawn.width, _named(step) - _GAP[0] + 8) for step, drawn in grids.items())
+
+
+def _named(step: str) -> float:
+    """How wide a step's name is."""
+    return max(wide(STEPS[step].title, bold=True), wide(STEPS[step].note))
 
 
 def _grid(step: str, tall: Mapping[str, Any], arrays: Mapping[str, Any], most: int) -> Grid:
@@ -133,22 +144,18 @@ class _Way:
     def _place(self, room: float) -> None:
         """Find where the rows of each step stand, as far apart as there is room."""
         columns = [step for step in self.grids if step not in _BELOW]
-        content = sum(self.grids[step].width for step in columns)
+        content = _content({step: self.grids[step] for step in columns})
         self.gap = min((room - content) / (len(columns) - 1), _GAP[1])
         x = 0.0
         for step, after in zip(columns, [*columns[1:], columns[-1]], strict=True):
             here, there = self.grids[step].width, self.grids[after].width
             rows = range(44, 44 + self.pitch * len(self.words), self.pitch)
             self.boxes[step] = [Box(x, y, here) for y in rows]
-            names = (self._named(step) + self._named(after)) / 2 + 8
+            names = (_named(step) + _named(after)) / 2 + 8
             x += max(here + self.gap, (here - there) / 2 + names)
         for step, above in (("q", "k"), ("context", "shares")):
             last = self.boxes[above][-1]
             self.boxes[step] = [last._replace(y=last.y + CELL + 26)]
-
-    def _named(self, step: str) -> float:
-        """How wide a step's name is."""
-        return max(wide(STEPS[step].title, bold=True), wide(STEPS[step].note))
 
     def ink(self, step: str) -> str:
         """The colour of a step's words and arrows."""

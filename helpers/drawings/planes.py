@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from helpers.drawings.arrays import array_of, in_brackets, labels_of, place_of, tokens_of
+from helpers.drawings.arrays import array_of, each, in_brackets, labels_of, place_of, tokens_of
 from helpers.drawings.matrices import side_by_side
 from helpers.drawings.sheet import (
     INKS,
@@ -34,18 +34,17 @@ def plane(tokens: Any, V: Any, contexts: Any, asker: Any = None, *,
     V, contexts = array_of("V", V, len(words), 2), array_of("contexts", contexts, len(words), 2)
     shown = range(len(words)) if asker is None else [place_of("asker", asker, words)]
     sheet = Sheet()
-    field = _Plane(sheet, np.vstack([V, contexts]), labels_of("names", names, 2))
+    field = _Plane(sheet, np.vstack([V, contexts]), labels_of("names", names, 2, False))
     sheet.area([field.at(corner) for corner in _hull(V)], INKS["v"])
-    for i, (v, c) in enumerate(zip(V, contexts, strict=True)):
-        sheet.dot(*field.at(v), INKS["v"])
-        sheet.dot(*field.at(c), INKS["context"], lit=i in shown)
-    for i in shown[: asker is not None]:
-        sheet.arrow(field.at(V[i]), field.at(contexts[i]), colour=INKS["context"], width=2.2)
+    for i, context in enumerate(contexts):
+        sheet.dot(*field.at(context), INKS["context"], lit=i in shown)
+        sheet.dot(*field.at(V[i]), INKS["v"])
+    if asker is not None:
+        field.way(V[shown[0]], contexts[shown[0]])
     field.names(list(zip(V, words, strict=True)), INKS["v"])
     field.names([(contexts[i], f"{words[i]} in context") for i in shown], INKS["context"])
-    moves = [f"{shortened(word)} {in_brackets(v)} → {in_brackets(c)}"
-             for word, v, c in zip(words, V, contexts, strict=True)]  # fmt: skip
-    return sheet.picture(f"Values as points, each word's context between them: {'; '.join(moves)}.")
+    moves = (f"{in_brackets(v)} → {in_brackets(c)}" for v, c in zip(V, contexts, strict=True))
+    return sheet.picture(f"Values as points, the contexts between them: {each(words, moves)}.")
 
 
 def moved(token: str, word: Any, context: Any, *,
@@ -63,7 +62,7 @@ def moved(token: str, word: Any, context: Any, *,
     if len(word) == 2:
         points = {"": word * 0, label: word, titles[2]: word + context}
         _arrows_added(
-            _Plane(sheet, np.array([*points.values()]), labels_of("names", names, 2)), points
+            _Plane(sheet, np.array([*points.values()]), labels_of("names", names, 2, False)), points
         )
     vectors = [in_brackets(row) for row in rows]
     return sheet.picture(f"{label} {vectors[0]} + context {vectors[1]} = {vectors[2]}.")
@@ -99,6 +98,10 @@ class _Plane:
         """Where a point stands on the sheet."""
         x, y = (np.asarray(point) - self.low) * self.scale
         return float(x), float(-y)
+
+    def way(self, start: np.ndarray, end: np.ndarray) -> None:
+        """Draw an arrow from where a word was to its context."""
+        self.sheet.arrow(self.at(start), self.at(end), colour=INKS["context"], width=2.2)
 
     def _ticks(self, axis: int) -> None:
         low, high = self.low[axis], self.high[axis]
