@@ -152,6 +152,18 @@ def test_the_words_of_a_head_say_its_numbers(drawn):
     assert "weight closed: notebook 05 opens it" in closed and "0.42" not in closed
 
 
+def test_the_query_is_the_askers_and_the_keys_are_all():
+    """Where queries and keys differ, unlike those of apple, whose scores are symmetric."""
+    Q, K, V = NOISE[:6, :3], NOISE[6:, :3], NOISE[:6, 3:5]
+    alt = drawings.head(WORDS, X, Q, K, V, 1).alt.replace("−", "-")
+    scores = K @ Q[1]
+    weights = np.exp(scores / np.sqrt(3)) / np.exp(scores / np.sqrt(3)).sum()
+    for name, array in (("score", scores), ("weight", weights)):
+        said = (f"{word} {n:.2f}" for word, n in zip(WORDS, array, strict=True))
+        assert f"{name} {', '.join(said)}" in alt
+    assert alt.endswith("sum {:.2f}, {:.2f}.".format(*weights @ V))
+
+
 def test_given_weights_and_unscaled_scores_are_drawn():
     by_hand = drawings.head(*APPLE, weights=[0, 0, 0, 0.5, 0, 0.5])
     assert by_hand.alt.endswith("banana 0.50; sum 3.00, 1.00.")
