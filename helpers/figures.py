@@ -55,12 +55,12 @@ class Picture:
     picture, because JupyterLab shows a PNG without any alt text.
     """
 
-    def __init__(self, figure: Figure, alt: str):
+    def __init__(self, figure: Figure, alt: str, dpi: int = 144):
         if not as_text("alt", alt).strip():
             raise ValueError("alt is empty, but must say in words what the picture shows")
         self.alt = alt
         self.width = round(figure.get_figwidth() * 96)  # CSS pixels; drawn finer for sharp screens
-        self.png = _png(figure)
+        self.png = _png(figure, dpi)
 
     def __repr__(self) -> str:
         return self.alt
@@ -250,7 +250,7 @@ def draw_cells(
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    if array.shape[1] * panels > 36:  # no room for numbers
+    if array.shape[1] * panels > 36 or array.size > 128:  # no room for numbers, or too many
         return
     decimals = 0 if np.array_equal(array, array.round()) else 2
     for (i, j), value in np.ndenumerate(array):
@@ -314,9 +314,9 @@ def plain(labels: Iterable[Any]) -> list[str]:
     return [str(label).replace("$", r"\$") for label in labels]
 
 
-def _png(figure: Figure) -> bytes:
+def _png(figure: Figure, dpi: int) -> bytes:
     """Draw the figure to PNG bytes, 256 colours, without the date or version of the drawer."""
-    figure.set_dpi(144)
+    figure.set_dpi(dpi)
     _ink(figure)
     canvas = FigureCanvasAgg(figure)  # savefig would draw everything twice, once for the layout
     with warnings.catch_warnings():

@@ -175,8 +175,8 @@ class Drawing(Picture):
         self._figure = figure
 
     def small(self) -> bytes:
-        """PNG bytes for where nobody may ever look: a pixel a pixel, in 40 colours."""
-        return _drawn(self._figure, 96, 40)
+        """PNG bytes for where few will look: a pixel a pixel, all grounds and few mixed colours."""
+        return _drawn(self._figure, 96, 12, of_its_own=300)
 
 
 def _png(figure: Figure) -> bytes:
@@ -185,14 +185,19 @@ def _png(figure: Figure) -> bytes:
     return png if len(png) <= LARGE else _drawn(figure, 96, 64)
 
 
-def _drawn(figure: Figure, dpi: int, shades: int) -> bytes:
-    """PNG bytes of the most common colours of a figure; what has another gets the nearest."""
+def _drawn(figure: Figure, dpi: int, shades: int, of_its_own: int | None = None) -> bytes:
+    """PNG bytes of the most common colours of a figure; what has another gets the nearest.
+
+    Those that fill `of_its_own` pixels or more come on top of so many shades.
+    """
     pixels = _pixels(figure, dpi)
     packed = pixels.view(np.uint32).ravel()
     starts = np.flatnonzero(np.diff(packed, prepend=~packed[:1]))  # of runs, to sort fewer
     lengths = np.diff(starts, append=packed.size)
     colours, where = np.unique(packed[starts], return_inverse=True)
-    common = np.argsort(-np.bincount(where, lengths), kind="stable")[:shades]
+    counts = np.bincount(where, lengths)
+    shades += (counts >= of_its_own).sum() if of_its_own else 0
+    common = np.argsort(-counts, kind="stable")[: min(shades, 256)]
     palette, nearest = _nearest(colours.view(np.uint8).reshape(-1, 4), common)
     image = Image.fromarray(np.repeat(nearest[where], lengths).reshape(pixels.shape[:2]))
     image.putpalette(palette.tobytes(), "RGBA")

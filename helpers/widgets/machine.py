@@ -252,14 +252,13 @@ class Machine(Widget):
     def _seen(self) -> dict[str, Any]:
         """Matrices of the part that is open, and all that the chosen number is made of."""
         p, now, before = self._program, self.values, self.before
-        whole = self.at in p.operations or f"{self.at}/scores" in p.operations
-        ready = exactly if whole else pack  # a map's pictures need no exact numbers
-        names = dict.fromkeys([*shown(p, self.at), *made_of(p, self.cell), p.output])
+        asked = made_of(p, self.cell)  # these are added up, the others only seen
+        names = dict.fromkeys([*shown(p, self.at), *asked, p.output])
         moved = [name for name in names if not np.array_equal(now[name], before[name])]
         return {
             "at": self.at, "cell": self.cell, "tokens": self.tokens, "ids": self._ids(),
-            "values": {name: ready(now[name]) for name in names},
-            "before": {name: ready(before[name]) for name in moved},
+            "values": {name: (exactly if name in asked else pack)(now[name]) for name in names},
+            "before": {name: pack(before[name]) for name in moved},
             "weights": needed(p, self.cell, now, self._ids()),
         }  # fmt: skip
 
@@ -288,10 +287,8 @@ class Machine(Widget):
         if self.changes or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
             return self._matrix(f"{at}/weights")
         source = p.operations[k.inputs[0]].inputs[0] if k.kind == "split" else k.inputs[0]
-        weights = now[f"{at}/weights"][self._asker()]
         return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
-                    self._asker(), weights=weights,
-                    causal=f"{at}/masked" in p.operations)  # fmt: skip
+                    self._asker(), causal=f"{at}/masked" in p.operations)  # fmt: skip
 
     def _asker(self) -> int:
         newest = len(next(iter(self.tokens.values()))) - 1
