@@ -40,7 +40,7 @@ class Predict(Widget):
         ax.axis("off")
         text = {"va": "top", "linespacing": 1.5, "parse_math": False}
         ax.text(0, 1, "\n".join(lines), transform=ax.transAxes, **text)
-        return Picture(figure, self.words, dpi=96)  # for where no widget runs; its words are text too
+        return Picture(figure, self.words, dpi=96)  # its words are text too
 
 
 def predict(question: str, choices: Sequence[Any], *, answer: Any, reason: str = "") -> Predict:
