@@ -93,15 +93,16 @@ async function render({ model, el }) {
   }
   const at = ({ name, row: i, column: j }) => view.values[name].data[i * view.values[name].columns + j];
   function draw() {
-    if (!board.room) return;
+    const wide = board.room; // read before anything is written: laying out the page takes time
+    if (!wide) return;
     if (stale) compute();
     const path = get("at");
-    Object.assign(view, { at: path, asker: get("asker"), width: board.room });
+    Object.assign(view, { at: path, asker: get("asker"), width: wide });
     if (stale && view.values) tellAll();
     stale = false;
     if (remote && view.kept?.at !== path) return say(AWAY, "", [], []);
     tell();
-    board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view));
+    board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view), wide);
     board.draw();
   }
 
