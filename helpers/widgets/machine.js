@@ -229,6 +229,12 @@ async function render({ model, el }) {
     model.set("changes", [...rest, { at: name, row: i, ...one }]);
     if (done) model.save_changes();
   }
+  /** Python hears of a key's change when the keys rest: each message costs the page some milliseconds. */
+  let saving = 0;
+  function saveSoon() {
+    clearTimeout(saving);
+    saving = setTimeout(() => model.save_changes(), 150);
+  }
   const putBack = (which) => put(model, "changes", get("changes").filter((one, n) => !which(one, n)));
   function drag(item, pixels, done) {
     start ??= at(item.at);
@@ -246,7 +252,8 @@ async function render({ model, el }) {
     open: (item) => item.number ? openNumber(item.at) : item.turn ? turn(item.turn)
       : item.ask === undefined ? open(item.path) : put(model, "asker", item.ask),
     drag,
-    nudge: (item, steps) => item.number && change(item.at, at(item.at) + steps * step(item.at), true),
+    nudge: (item, steps) =>
+      item.number && (change(item.at, at(item.at) + steps * step(item.at), false), saveSoon()),
     back: (item) => item.number && putBack((one) => one.at === item.at.name && one.row === item.at.row),
     up: () => open(parent(get("at"))),
   } });
