@@ -114,7 +114,8 @@ async function render({ model, el }) {
     [view.sources, view.lit] = [new Set(), []];
     const none = !matrix || i >= matrix.rows || j >= matrix.columns;
     const over = board.item && !board.item.number;
-    setter.hidden = none || over;
+    if (none || over) setter.remove();
+    else if (!setter.isConnected) trailOf.before(setter);
     if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
     const place = { name, row: i, column: j };
     const away = remote && view.kept.cell.join() !== get("cell").join();
@@ -296,9 +297,9 @@ async function render({ model, el }) {
     const [name, i, column] = get("cell");
     change({ name, row: i, column }, number.valueAsNumber, true);
   } });
-  const setter = h("label", { hidden: true }, "set to", number);
+  const setter = h("label", {}, "set to", number);
   const hand = h("div", { className: "hand" }, h("div", { "aria-live": "polite" }, title, sum),
-    row(was, setter, trailOf));
+    row(was, trailOf));
   const next = h("div", { className: "row guesses", role: "group", "aria-label": "next word" });
   const cache = h("div", { className: "cache" });
   const kept = h("details", { ontoggle: () => kept.open && view.values && tellCache() },
