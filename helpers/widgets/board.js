@@ -3,6 +3,7 @@ import { h, sheet, visible } from "./shared.js";
 
 const THINGS = ["x", "q", "k", "v", "scores", "weights", "context", "ink", "paper", "line", "soft"];
 const STRONGEST = 0.72; // how much of its colour the largest number gets; as in colours.py
+const AROUND = 200; // pixels above and below what is in sight that are drawn, too
 const SIZE = "px system-ui, sans-serif";
 
 /** "rgb(1, 2, 3)" or "color(srgb 0.1 0.2 0.3)" as three numbers to 255. */
@@ -25,12 +26,16 @@ class Palette {
       this[name] = channels(getComputedStyle(swatch).color);
     }
     swatch.remove();
-    this.tints = {};
+    [this.tints, this.all] = [{}, {}];
   }
   /** The ground of a cell and the ink on it, for a share of the largest number. */
   tint(name, share) {
     const step = Math.round(64 * Math.min(1, Math.abs(share) || 0));
     return (this.tints[name] ??= [])[step] ??= this.mix(name, (STRONGEST * step) / 64);
+  }
+  /** The same grounds as pixels, from none of the colour to most of it. */
+  pixels(name) {
+    return (this.all[name] ??= Uint32Array.from({ length: 65 }, (_, k) => this.tint(name, k / 64).pixel));
   }
   mix(name, part) {
     const ground = this[name].map((c, i) => part * c + (1 - part) * this.paper[i]);
@@ -55,16 +60,23 @@ export class Board {
       ondblclick: (event) => this.under(event) && on.open(this.under(event)),
       onkeydown: (event) => this.type(event),
     });
-    this.element = h("div", { className: "board" }, this.canvas);
+    this.element = h("div", { className: "board", onscroll: () => redraw() }, this.canvas);
     this.pixels = h("canvas");
   }
+  /** How wide it may be; and what is in sight now, for only that is drawn. */
   get room() {
-    return this.element.clientWidth;
+    const { clientWidth, clientHeight, scrollTop } = this.element;
+    this.seen = [scrollTop - AROUND, scrollTop + Math.max(clientHeight, 640) + AROUND];
+    return clientWidth;
+  }
+  inSight({ y, h: tall = 0, from, to }) {
+    const [top, end] = from ? [Math.min(from[1], to[1]), Math.max(from[1], to[1])] : [y, y + tall];
+    return end * this.scale > this.seen[0] && top * this.scale < this.seen[1];
   }
   /** What to show: { width, height, items }; an item with a `key` can be reached. */
-  set({ width, height, items }) {
+  set({ width, height, items }, room) {
     // Where it is a little narrow, all gets a little smaller; where it is very narrow, one scrolls.
-    const scale = Math.max(0.8, Math.min(1, this.room / width));
+    const scale = Math.max(0.8, Math.min(1, room / width));
     Object.assign(this, { width, height, items, scale });
     this.places = items.filter((item) => item.key);
     if (!this.places.some((item) => item.key === this.key)) this.key = "";
@@ -148,7 +160,7 @@ export class Board {
     this.drawn = look;
     const context = this.sized();
     context.clearRect(0, 0, this.width, this.height);
-    for (const item of this.items) this[item.draw](context, item);
+    for (const item of this.items) if (this.inSight(item)) this[item.draw](context, item);
     if (this.item) this.ring(context, this.item, css(this.palette.ink), 2.5);
   }
   /** The context of a canvas of the right size; a new size clears all, and takes time. */
@@ -255,8 +267,9 @@ export class Board {
     const paper = pixels.getContext("2d", { willReadFrequently: true });
     const image = paper.createImageData(columns, rows);
     const out = new Uint32Array(image.data.buffer);
+    const tints = this.palette.pixels(colour);
     for (let i = 0; i < out.length; i++)
-      out[i] = this.palette.tint(colour, data[i] / largest).pixel;
+      out[i] = tints[Math.min(64, (64 * Math.abs(data[i])) / largest + 0.5) | 0]; // NaN | 0 is 0
     paper.putImageData(image, 0, 0);
     context.imageSmoothingEnabled = columns > w;
     const room = Math.min(w, (tall * columns * 2.5) / rows);

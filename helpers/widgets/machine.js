@@ -93,15 +93,16 @@ async function render({ model, el }) {
   }
   const at = ({ name, row: i, column: j }) => view.values[name].data[i * view.values[name].columns + j];
   function draw() {
-    if (!board.room) return;
+    const wide = board.room; // read before anything is written: laying out the page takes time
+    if (!wide) return;
     if (stale) compute();
     const path = get("at");
-    Object.assign(view, { at: path, asker: get("asker"), width: board.room });
+    Object.assign(view, { at: path, asker: get("asker"), width: wide });
     if (stale && view.values) tellAll();
     stale = false;
     if (remote && view.kept?.at !== path) return say(AWAY, "", [], []);
     tell();
-    board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view));
+    board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view), wide);
     board.draw();
   }
 
@@ -113,7 +114,8 @@ async function render({ model, el }) {
     [view.sources, view.lit] = [new Set(), []];
     const none = !matrix || i >= matrix.rows || j >= matrix.columns;
     const over = board.item && !board.item.number;
-    setter.hidden = none || over;
+    if (none || over) setter.remove();
+    else if (!setter.isConnected) trailOf.before(setter);
     if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
     const place = { name, row: i, column: j };
     const away = remote && view.kept.cell.join() !== get("cell").join();
@@ -228,6 +230,12 @@ async function render({ model, el }) {
     model.set("changes", [...rest, { at: name, row: i, ...one }]);
     if (done) model.save_changes();
   }
+  /** Python hears of a key's change when the keys rest: each message costs the page some milliseconds. */
+  let saving = 0;
+  function saveSoon() {
+    clearTimeout(saving);
+    saving = setTimeout(() => model.save_changes(), 150);
+  }
   const putBack = (which) => put(model, "changes", get("changes").filter((one, n) => !which(one, n)));
   function drag(item, pixels, done) {
     start ??= at(item.at);
@@ -245,7 +253,8 @@ async function render({ model, el }) {
     open: (item) => item.number ? openNumber(item.at) : item.turn ? turn(item.turn)
       : item.ask === undefined ? open(item.path) : put(model, "asker", item.ask),
     drag,
-    nudge: (item, steps) => item.number && change(item.at, at(item.at) + steps * step(item.at), true),
+    nudge: (item, steps) =>
+      item.number && (change(item.at, at(item.at) + steps * step(item.at), false), saveSoon()),
     back: (item) => item.number && putBack((one) => one.at === item.at.name && one.row === item.at.row),
     up: () => open(parent(get("at"))),
   } });
@@ -288,9 +297,9 @@ async function render({ model, el }) {
     const [name, i, column] = get("cell");
     change({ name, row: i, column }, number.valueAsNumber, true);
   } });
-  const setter = h("label", { hidden: true }, "set to", number);
+  const setter = h("label", {}, "set to", number);
   const hand = h("div", { className: "hand" }, h("div", { "aria-live": "polite" }, title, sum),
-    row(was, setter, trailOf));
+    row(was, trailOf));
   const next = h("div", { className: "row guesses", role: "group", "aria-label": "next word" });
   const cache = h("div", { className: "cache" });
   const kept = h("details", { ontoggle: () => kept.open && view.values && tellCache() },

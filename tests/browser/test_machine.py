@@ -94,6 +94,7 @@ def test_a_number_is_changed_by_keys_and_mouse_and_put_back(notebook, saved):
     name, i, j = notebook.value("m.cell")
     before = notebook.value(f"m.values['{name}'][{i}, {j}].item()")
     press(board(root), "+", "+")
+    root.page.wait_for_timeout(300)  # Python hears of it when the keys rest
     (change,) = notebook.value("m.changes")
     assert change["at"] == name and change["value"] > before
     assert "before:" in hand(root) and root.locator(".marks").is_visible()
