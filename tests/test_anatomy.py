@@ -220,7 +220,8 @@ def test_outputs_are_clean_and_fit_a_narrow_page(path):
 
 @every_notebook
 def test_size_and_style(path):
-    assert path.stat().st_size <= 400_000
+    whole_translator = path.name.startswith("13")  # with all its weights
+    assert path.stat().st_size <= (1_400_000 if whole_translator else 400_000)
     assert not EMOJI.search(markdown(path))
     assert not re.search(r"\b(simply|obviously)\b", markdown(path), re.IGNORECASE)
 

@@ -78,6 +78,9 @@ PAIRS = [*LISTS, "12", (1,), (0, 1, 0), (0, 99), (0, "1"), (0, 0.5), (0, -1), (0
 SCALARS = [*TENSORS, *OTHERS, None, [3], HUGE, MORE, 1e39, np.nan, HALF, "no choice"]
 
 
+ONE_HEAD = {"table": EYE, "W_q": EYE, "W_k": EYE, "W_v": EYE}
+
+
 def step(tokens):
     return np.zeros(3)
 
@@ -115,6 +118,15 @@ WANTED = {
         {"x": ARRAYS, "sublayer": [*ARRAYS, torch.nn.Linear(2, 2)], "tokens": LABELS,
          "gamma": [*NUMBERS, None], "beta": [*NUMBERS, None], "eps": [*NUMBERS, None, 0]},
     ),
+    widgets.Machine: (
+        {"model": ONE_HEAD, "text": "a b", "vocab": ["a", "b"]},
+        {"model": [*TENSORS, *OTHERS, 3, None, {}], "text": [*TEXTS, "", "c"],
+         "vocab": [v for v in LABELS if v is not None] + [{"a": "0", "b": 1}, {"a": HUGE, "b": 1}],
+         "written": TEXTS, "tokenizer": [3, "ab", object()], "x": [3], "memory": [3],
+         "causal": [*SWITCHES, True], "asker": [*WHOLES, "c"], "end": [*TEXTS, None],
+         "start": [*TEXTS, None], "at": [*TEXTS, "x/y"], "cell": [*LISTS, ["x"]],
+         "changes": [*LISTS, [{"at": "y"}]], "temperature": [*NUMBERS, 0, None]},
+    ),
     widgets.NextToken: (
         {"step": step, "vocabulary": ["a", "b", "c"], "prompt": ["a"]},
         {"step": [3, None, "step", *(lambda _, made=made: made for made in ARRAYS)],
@@ -134,7 +146,8 @@ WANTED = {
         {"array": [*TENSORS, *OTHERS, [[1j, 0]], [[MORE, 1]], [], [HALF], [[1], [1, 2]], MASKED,
                    [None, 1], np.array([{}, 1])],
          "rows": [v for v in LETTERS if v is not None],
-         "columns": [v for v in LETTERS if v is not None], "title": TEXTS, "decimals": WHOLES},
+         "columns": [v for v in LETTERS if v is not None], "title": TEXTS, "decimals": WHOLES,
+         "colour": [*TEXTS, "red", None]},
     ),
     figures.heatmap: (
         {"array": EYE, "rows": "ab", "columns": "ab"},
@@ -156,6 +169,9 @@ def named(function):
     """What a call of it may name, and what stands there by default."""
     names = {name: p.default for name, p in inspect.signature(function).parameters.items()}
     more = ["layer", "head", "view", "temperature", "scaled", "causal", "softmax"]
+    if names.pop("where", None):
+        more = ["at", "cell", "changes", "temperature"]
+        return names | dict.fromkeys(more, ...)
     return names | dict.fromkeys(more, ...) if names.pop("shown", None) else names
 
 
@@ -197,7 +213,8 @@ def made():
 KINDS = {
     "Number": NUMBERS, "Whole": WHOLES, "Switch": SWITCHES, "Text": TEXTS, "Choice": [*TEXTS, "x"],
     "Labels": LABELS, "Pair": PAIRS, "Logits": [*ARRAYS, [1, 2, 3], None],
-    "Dict": [*TENSORS, 3, None, "a", [1], HUGE],
+    "Dict": [*TENSORS, 3, None, "a", [1], HUGE], "Bytes": [*TENSORS, 3, None, "a", [1]],
+    "Entries": [*LISTS, ["x"]],
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ function plan(view) {
   p.keys = namesOf(view, k.rows, values[k.name].rows);
   p.queries = namesOf(view, q.rows, values[q.name].rows);
   const newest = p.queries.length - 1;
-  p.asker = view.asker < 0 ? newest : Math.min(view.asker, newest);
+  p.asker = Math.min(view.asker ?? newest, newest);
   p.self = p.x === p.asked;
   p.narrow = width < 700;
   [p.wide, p.size] = p.narrow ? [35, 11] : [CELL, 12];

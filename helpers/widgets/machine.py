@@ -12,12 +12,23 @@ from helpers import operations
 from helpers.drawings import flow, head, matrix
 from helpers.drawings.sheet import MOST as MOST_ROWS
 from helpers.drawings.sheet import Drawing
-from helpers.figures import Picture, number
-from helpers.given import MOST, SMALLEST, as_labels, as_list, as_number, as_text, as_whole, said
+from helpers.figures import Picture
+from helpers.given import (
+    MOST,
+    SMALLEST,
+    as_labels,
+    as_list,
+    as_number,
+    as_switch,
+    as_text,
+    as_whole,
+    said,
+)
 from helpers.operations import OFF, Program, Values
 from helpers.widgets.base import Widget, pack, program, visible
+from helpers.widgets.next_token import vocabulary_of
 from helpers.widgets.seen import exactly, joined, made_of, needed, packed, rows_of, shown
-from helpers.widgets.traits import Number, Text, Whole
+from helpers.widgets.traits import Entries, Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
 ROOM = 128  # words, where the model itself sets no limit
@@ -31,11 +42,11 @@ class Machine(Widget):
     `helpers.layers`, `helpers.models` or `helpers.pretrained`, or one with the same parts. It reads
     `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
-    vectors `x`, one for each token of a list `text`, maybe `causal`, and a decoder's on a
-    `memory`. `at` is the
-    part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose query is
-    followed (-1: the newest), `cell` the number that is asked, `changes` what was changed, `output`
-    the likeliest next words with their probability.
+    vectors `x`, one for each token of a list `text`, maybe `causal`, a decoder's on a `memory` too.
+
+    `at` is the part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose
+    query is followed (by default the newest), `cell` the number that is asked, `changes` what was
+    changed, `output` the likeliest next words with their probability.
 
     Raises ValueError for words that the vocabulary lacks, other sizes, or weights that are NaN or
     infinite, TypeError for a model that is not known.
@@ -48,18 +59,18 @@ class Machine(Widget):
     text = Text().tag(sync=True)
     written = Text().tag(sync=True)
     at = Text().tag(sync=True)
-    asker = Whole(-1, min=-1).tag(sync=True)
-    cell = traitlets.List().tag(sync=True)
-    changes = traitlets.List().tag(sync=True)
+    asker = Whole(None, allow_none=True).tag(sync=True)
+    cell = Entries().tag(sync=True)
+    changes = Entries().tag(sync=True)
     temperature = Number(1.0, min=SMALLEST).tag(sync=True)
     output = traitlets.Dict().tag(sync=True)
 
     def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
                  written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
-                 causal: bool = False, asker: int | str = -1, end: str = "<end>",
+                 causal: bool = False, asker: int | str | None = None, end: str = "<end>",
                  start: str = "<start>", **where: Any):  # fmt: skip
         self._program = p = _program_of(model, x, memory, causal)
-        self._tokenizer = tokenizer or (None if vocab else getattr(model, "tokenizer", None))
+        self._tokenizer = _tokenizer_of(model, vocab, tokenizer)
         self._runs: dict[str, Values] = {}
         _check_weights(p)
         read = {o.rows for o in p.operations.values() if not o.inputs}
@@ -69,15 +80,19 @@ class Machine(Widget):
         self._fixed = p.operations[next(iter(p.operations))].kind == "given"
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
         self._numbers = {of: {w: i for i, w in enumerate(v)} for of, v in p.vocab.items()}
-        self._room, self._end = _room(p, model), as_text("end", end)
-        if "written" in self._sides and not written:
+        self._room, self._end, start = _room(p, model), as_text("end", end), as_text("start", start)
+        if "written" in self._sides and not as_text("written", written):
             written = start if start in p.vocab.get("written", ()) else ""
         self._tokens = (
             as_labels("text", text) if self._fixed and not isinstance(text, str) else None
         )
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
         words = self._tokens or text.split()
-        where["asker"] = words.index(asker) if asker in words else asker
+        if isinstance(asker, str):
+            if asker not in words:
+                raise ValueError(f"asker is {said(asker)}, but must be one of the text's words")
+            asker = words.index(asker)
+        where["asker"] = asker
         where |= {"text": text, "written": written, "description": _deflated(self._described())}
         where["learned"] = b"" if self._remote else joined(p.weights)
         super().__init__("", {}, **where)
@@ -292,7 +307,7 @@ class Machine(Widget):
 
     def _asker(self) -> int:
         newest = len(next(iter(self.tokens.values()))) - 1
-        return newest if self.asker < 0 else min(self.asker, newest)
+        return newest if self.asker is None else min(self.asker, newest)
 
     def _matrix(self, name: str) -> Drawing:
         op, array, tokens = self._program.operations[name], self.values[name], self.tokens
@@ -307,17 +322,35 @@ class Machine(Widget):
         texts = ", ".join(f"“{visible(getattr(self, of), 80)}”" for of in self._sides)
         parts = [f"A model opened at {self.at or 'its map'}, on {texts}: {len(p.operations)} steps"]
         if following := self._next():
-            likely = ", ".join(f"{visible(w)} {number(now, 2)}" for w, now, _ in following[:3])
-            parts.append(f"the likeliest next words are {likely}")
+            parts.append(f"the likeliest next word is {visible(following[0][0])}")
         return "; ".join(parts) + "."
 
 
 def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
+    alone = not isinstance(model, Mapping)
+    if alone:
+        from helpers import anatomy  # only models of PyTorch need PyTorch
+
+        alone = anatomy.is_part(model)
+    for name, given in (
+        ("x", x),
+        ("memory", memory),
+        ("causal", as_switch("causal", causal) or None),
+    ):
+        if given is not None and not alone:
+            raise ValueError(f"{name} is {said(given)}, but only a part alone works on vectors")
     if isinstance(model, Mapping):
         return operations.of_arrays(model)
-    from helpers import anatomy  # only models of PyTorch need PyTorch
-
     return anatomy.describe(model, x, memory, causal=causal)
+
+
+def _tokenizer_of(model: Any, vocab: Any, tokenizer: Any) -> Any:
+    """The tokenizer that is given, or the model's own where there is no vocabulary."""
+    if tokenizer is None:
+        return getattr(model, "tokenizer", None) if vocab is None else None
+    if not (hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")):
+        raise TypeError(f"tokenizer is {said(tokenizer)}, but must encode a text and decode ids")
+    return tokenizer
 
 
 def _check_weights(p: Program) -> None:
@@ -332,7 +365,7 @@ def _vocabs(p: Program, sides: Sequence[str], vocab: Any) -> dict[str, list[str]
     several = vocab if isinstance(vocab, tuple) else (vocab,) * len(sides)
     if len(several) != len(sides):
         raise ValueError(f"vocab has {len(several)} vocabularies, but the model needs {len(sides)}")
-    words = {of: _words(v) for of, v in zip(sides, several, strict=True)}
+    words = {of: vocabulary_of(v) for of, v in zip(sides, several, strict=True)}
     tables = {
         o.rows: len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "embed"
     }
@@ -340,12 +373,6 @@ def _vocabs(p: Program, sides: Sequence[str], vocab: Any) -> dict[str, list[str]
         if len(words[of]) != rows:
             raise ValueError(f"vocab has {len(words[of])} words, but the table has {rows} rows")
     return words
-
-
-def _words(vocab: Any) -> list[str]:
-    if isinstance(vocab, Mapping):
-        vocab = sorted(vocab, key=vocab.get)
-    return as_labels("vocab", vocab)
 
 
 def _room(p: Program, model: Any) -> int:

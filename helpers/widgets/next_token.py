@@ -53,7 +53,7 @@ class NextToken(Widget):
                  prompt: Sequence[str] = (), *, probabilities: bool = False, ids: bool = False,
                  end: str = "<end>", max_tokens: int = 20, temperature: float = 1.0,
                  top_k: int | None = None, top_p: float | None = None, seed: int = 0):  # fmt: skip
-        vocabulary = _vocabulary(vocabulary)
+        vocabulary = vocabulary_of(vocabulary)
         prompt, end = as_labels("prompt", prompt), as_text("end", end)
         ids, probabilities = as_switch("ids", ids), as_switch("probabilities", probabilities)
         max_tokens = as_whole("max_tokens", max_tokens, 1, LONGEST)
@@ -212,7 +212,7 @@ def _name(tokens: list[str]) -> str:
     return json.dumps(tokens, ensure_ascii=False, separators=(",", ":"))
 
 
-def _vocabulary(vocabulary: Sequence[str] | Mapping[str, int]) -> list[str]:
+def vocabulary_of(vocabulary: Sequence[str] | Mapping[str, int]) -> list[str]:
     """The tokens in the order of their ids, checked: each one once, ids 0 … V-1."""
     if isinstance(vocabulary, Mapping):
         ids = {

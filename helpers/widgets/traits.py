@@ -55,15 +55,22 @@ class Choice(Text):
         return value
 
 
-class Labels(traitlets.List):
+class Entries(traitlets.List):
+    """A list of anything."""
+
+    def set(self, widget: Any, value: Any) -> None:
+        super(traitlets.List, self).set(widget, value)  # List would make ["abc"] of "abc"
+
+    def validate(self, widget: Any, value: Any) -> list[Any]:
+        return as_list(self.name, value)
+
+
+class Labels(Entries):
     """A list of strings; the first ones that it is given say how many it needs, if not any."""
 
     def __init__(self, any_number: bool = False):
         super().__init__()
         self.any_number = any_number
-
-    def set(self, widget: Any, value: Any) -> None:
-        super(traitlets.List, self).set(widget, value)  # List would make ["abc"] of "abc"
 
     def validate(self, widget: Any, value: Any) -> list[str]:
         labels, old = as_labels(self.name, value), widget._trait_values.get(self.name)
