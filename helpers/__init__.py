@@ -5,7 +5,8 @@ Rooms, in the order of the course; each imports only those before it:
     stages, given                           the list of stages; checks of what a caller hands in
     text → attention → blocks → decoding    NumPy, every function as its formula
     cache → layers → models                 PyTorch modules of the same mathematics
-    shown → figures                         printed tables, pictures
+    shown → figures → drawings              printed tables, pictures; attention drawn from arrays
+    operations → anatomy → interventions    any model as named steps, and what is changed in them
     training                                a translator, from its sentences to its ablations
     pretrained                              MiniLM and GPT-2, loaded into the same layers
     widgets                                 attention to touch, in the browser

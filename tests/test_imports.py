@@ -6,7 +6,8 @@ import sys
 import pytest
 
 NUMPY_ROOMS = ["helpers", "helpers.text", "helpers.attention", "helpers.blocks",
-               "helpers.decoding", "helpers.figures", "helpers.widgets", "helpers.checks",
+               "helpers.decoding", "helpers.figures", "helpers.drawings", "helpers.operations",
+               "helpers.widgets", "helpers.checks",
                "helpers.mine"]  # fmt: skip
 
 
@@ -15,7 +16,7 @@ def test_numpy_rooms_do_not_import_torch(room):
     code = f"import sys, {room}; print(sorted({{'torch', 'matplotlib'}} & set(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == (
-        "['matplotlib']" if room.endswith(("figures", "widgets")) else "[]"
+        "['matplotlib']" if room.endswith(("figures", "drawings", "widgets")) else "[]"
     )
 
 
