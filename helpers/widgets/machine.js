@@ -156,7 +156,7 @@ async function render({ model, el }) {
     if (last && kept.open) tellCache();
   }
   function nameOf({ at: name, off, values, row: i, column, value }) {
-    const title = name.split("/").slice(-2).join(" ");
+    const title = name.replace(/\/(context|out)$/, "").split("/").slice(-2).join(" ");
     if (off) return `${title} off`;
     if (values) return `${title}, row ${i + 1}`;
     return `${placeOf(view, { name, row: i, column })} = ${cellText(value)}`;

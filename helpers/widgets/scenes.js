@@ -92,6 +92,7 @@ function titleOf(engine, at, { path, tiles }) {
   const kinds = tiles.map((tile) => engine.by[tile]?.kind);
   if (kinds.includes("softmax")) return "prediction";
   if (kinds.includes("add") && !kinds.includes("embed")) return "add & norm";
+  if (at) return kinds.includes("join") ? "heads together" : "";
   return `${path.split("/")[0]} words`;
 }
 /** What a tile shows: a step's matrix, the weights of a group's heads, or what comes out of it. */
