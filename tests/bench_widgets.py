@@ -77,6 +77,8 @@ LOOK = """(quick) => {
     const { data } = canvas.getContext("2d").getImageData(0, y, width, tall);
     for (const pixel of new Uint32Array(data.buffer)) hash = (Math.imul(hash, 31) + pixel) | 0;
   }
+  const words = quick ? document.querySelector(".step .hand")?.textContent ?? "" : "";
+  for (const sign of words) hash = (Math.imul(hash, 31) + sign.charCodeAt()) | 0;
   return hash;
 }"""
 

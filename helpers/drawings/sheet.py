@@ -8,7 +8,7 @@ a ground, in the ink of light and dark pages.
 import io
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,12 +171,16 @@ class Drawing(Picture):
     def __init__(self, figure: Figure, alt: str):
         self.alt = alt
         self.width = round(figure.get_figwidth() * 96)
-        self.png = _png(figure)
-        self._figure = figure
+        self.figure = figure
+
+    @cached_property
+    def png(self) -> bytes:
+        """PNG bytes, drawn when somebody asks for them."""
+        return _png(self.figure)
 
     def small(self) -> bytes:
         """PNG bytes for where few will look: a pixel a pixel, all grounds and few mixed colours."""
-        return _drawn(self._figure, 96, 12, of_its_own=300)
+        return _drawn(self.figure, 96, 8, of_its_own=300)
 
 
 def _png(figure: Figure) -> bytes:
