@@ -104,10 +104,10 @@ def test_first_page_answers_to_another_sentence_and_to_a_click(visit):
 def test_contents_mark_where_one_reads_and_lie_over_a_narrow_page(visit):
     """They come when they are asked for, and leave with a choice or with Escape."""
     page = visit("05")
-    marked = "() => [...document.querySelectorAll('[aria-current]')].map((e) => e.textContent)"
+    marked = "() => [...document.querySelectorAll('#contents [aria-current]')].map((e) => e.textContent)"
     assert page.evaluate(marked) == ["05 · Softmax"]
     page.evaluate("scrollTo(0, document.getElementById('watch-out').offsetTop - 100)")
-    page.wait_for_selector("[aria-current=location]")
+    page.wait_for_selector("#contents [aria-current=location]")
     assert page.evaluate(marked) == ["05 · Softmax", "Watch out"]
     page = visit("05", 390)
     contents, button = page.locator("#contents"), page.get_by_role("button", name="Contents")
