@@ -22,6 +22,7 @@ def mixed(colour: str, share: float, ground: str = "#ffffff") -> str:
 
 def tint(name: str, value: float, largest: float) -> str:
     """The ground of a cell: white at 0, most of its thing's colour at the largest number."""
+    value = max(value, 0.0) if name == "scores" else value  # less than nothing fits less
     share = min(abs(value) / largest, 1.0) if largest > 0 and value == value else 0.0
     return mixed(OF[name], STRONGEST * share)
 

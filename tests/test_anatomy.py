@@ -179,7 +179,7 @@ def test_checks_are_saved_small_and_not_attempted(path):
 def inflated(esm: str) -> tuple[str, bytes]:
     """A saved program's loader, and what it loads, which another zlib may have packed."""
     packed = re.search('packed = "(.+)"', esm)[1]
-    return esm.replace(packed, ""), zlib.decompress(base64.b64decode(packed))
+    return esm.replace(packed, ""), zlib.decompress(base64.b85decode(packed))
 
 
 @every_notebook

@@ -92,7 +92,7 @@ WIDGETS = [kind for kind in base.Widget.__subclasses__() if kind.__module__.star
 @pytest.mark.parametrize("widget", WIDGETS, ids=lambda kind: kind.__name__)
 def test_a_saved_program_is_the_module_in_half_the_room(widget):
     packed = re.search(r'packed = "([^"]*)"', widget._esm)[1]
-    text = zlib.decompress(base64.b64decode(packed)).decode()
+    text = zlib.decompress(base64.b85decode(packed)).decode()
     text, _, styles = text.partition("export const styles = ")
     assert json.loads(styles.removesuffix(";\n")) == base.style(widget.__name__)
     module = base.module(f"{widget.__module__.rpartition('.')[2]}.js")

@@ -247,9 +247,13 @@ def lessons(folder: Path = NOTEBOOKS) -> list[Path]:
 
 
 def readme() -> list[str]:
-    """The README in three: its title, what stands before the sections, and the sections."""
+    """The README in three: its title, what stands before the sections, and the sections.
+
+    Its pictures of the machine, each with the line before it, are left out: here it is alive.
+    """
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"^## The notebooks\n.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"^[^\n]+\n\n!\[[^\]]*\]\(\.github/[^)]*\)\n\n", "", text, flags=re.MULTILINE)
     title, rest = text.removeprefix("# ").split("\n", maxsplit=1)
     return [title, *re.split(r"^(?=## )", rest, maxsplit=1, flags=re.MULTILINE)]
 

@@ -255,7 +255,7 @@ export class Board {
     if (changed) {
       context.fillStyle = css(this.palette.q);
       context.beginPath();
-      context.arc(x + w - 7, y + 8, 4, 0, 7);
+      context.arc(x + w - 8, y + tall - 9, 4, 0, 7);
       context.fill();
     }
   }

@@ -1,5 +1,6 @@
 // One word's way through a head: its query, every key, the scores, the weights, the sum.
 import { visible } from "./shared.js";
+import { cellText } from "./sums.js";
 import { CELL, TALL, cellsOf, line, namesOf, opener, say, upTo } from "./scenes.js";
 
 const TOP = 52;
@@ -44,9 +45,9 @@ function placed(view, p, n) {
       cut: cut && name !== "share", middle: left + (count * p.wide) / 2, ...o, ...head };
     left += count * p.wide + p.gap;
   };
-  put("x", p.x, n(p.x), { title: "x", note: view.engine.names?.x?.join(", ") ?? "word vector" });
+  put("x", p.x, n(p.x), { title: "x", note: view.engine.names?.x?.join(", ") ?? (p.self ? "word vector" : "of the other text") });
   put("k", p.k, n(p.k));
-  for (const o of p.steps) put(o.name, null, 1, o);
+  for (const o of p.steps) put(o.name, null, 1, view.off.has(o.name) ? { ...o, note: "off" } : o);
   put("v", p.v, n(p.v));
   put("share", p.v, n(p.v), { title: "weight × v", note: "its share", name: "" });
   p.width = Math.max(view.width, left - p.gap + 6);
@@ -62,6 +63,8 @@ const titles = ({ column, gap, wide, narrow }) => Object.values(column).flatMap(
   const room = c.count * wide + gap - 4;
   const title = narrow ? c.title.split(" = ")[0].replace("weight × v", "× v") : c.title;
   const head = [say(c.middle, narrow ? 30 : 12, title, { colour: c.colour, align: "center", bold: true, room })];
+  const named = narrow && c.title === "x" && c.note.includes(",");
+  if (named) head.push(say(c.middle, 44, c.note, { colour: "line", align: "center", size: 10, room: room + 8 }));
   if (!narrow) head.push(say(c.middle, 30, c.note, { colour: "line", align: "center", size: 11, room }));
   return c.name ? [...head, opener(c.name, c.middle - room / 2, 2, room, 38, c.title)] : head;
 });
@@ -86,28 +89,40 @@ function wordRow(view, p, word, i) {
       ...cellsOf(view, name, p.asker, [i], c.left, y, { wide, size }));
     from = c.out;
   });
-  const weight = view.values[p.weights.name].data[p.asker * p.keys.length + i] || 0;
+  const off = view.off.has(p.context.name); // then nobody hands over anything
+  const weight = off ? 0 : view.values[p.weights.name].data[p.asker * p.keys.length + i] || 0;
   const { data, columns } = view.values[p.v.name];
   items.push(line([column.v.out, middle], to(column.share), "weights", { width: 0.5 + 7 * weight }),
     ...cells("share", p.v, { shown: (j) => weight * data[i * columns + j] }),
+    ...told(view, p, word, i, weight),
     line([column.k.end + (column.k.cut ? 16 : 5), p.bottom + 8], [column[steps[0].name].left - 3, middle + 5], "q",
       { width: 0.8 }));
   return items;
 }
+/** Shares are no step of their own: they say how they come about where one looks at them. */
+const told = (view, { v, column: { share }, wide, ...p }, word, i, weight) => upTo(share.count).map((j) => {
+  const { data, columns } = view.values[v.name];
+  const [own, product] = [data[i * columns + j], weight * data[i * columns + j]];
+  return { draw: "none", key: `share ${i} ${j}`, still: true, x: share.left + j * wide, y: p.row(i), w: wide, h: TALL,
+    label: `share of “${visible(word)}”: weight ${cellText(weight, true)} × value ${cellText(own)} = ${cellText(product, true)}` };
+});
 /** Below: the word that asks, its query, and what it becomes. */
 function asker(view, p) {
   const { column, wide, size, bottom } = p;
   const [middle, word] = [bottom + TALL / 2, visible(p.queries[p.asker], 16)];
   const cells = (o, c, count = c.count) => cellsOf(view, o.name, p.asker, upTo(count), c.left, bottom, { wide, size });
   const { x, k, share } = column;
+  const names = view.engine.names?.context ? `: ${view.engine.names.context.join(", ")}` : "";
+  const became = p.self ? `“${word}” in this sentence${names}` : `what “${word}” takes from the other text`;
   const items = [...cells(p.q, k), ...cells(p.context, share),
-    say(k.left, bottom + TALL + 13, `q: what ${word} looks for`, { colour: "q" }),
+    say(k.left, bottom + TALL + 13, `q: what “${word}” looks for`, { colour: "q" }),
     line([share.middle, p.row(p.keys.length - 1) + TALL + 3], [share.middle, bottom - 3], "context", { width: 1.5 }),
     say(share.middle + 8, bottom - 10, "Σ", { bold: true }),
-    say(p.width - 4, bottom + TALL + 13, `${word}, in this sentence`, { align: "right" })];
+    say(p.width - 4, bottom + TALL + 13, became, { align: "right" })];
   if (p.self) {
-    const by = [x.middle, bottom, k.left - 50, middle];
-    return [...items, line([x.middle, p.row(p.asker) + TALL], [k.left - 4, middle], "q", { width: 1.6, by })];
+    const [start, turn] = [p.row(p.asker) + TALL - 5, x.end + Math.min(16, p.gap / 2)];
+    const by = [turn + 6, start, turn - 8, middle];
+    return [...items, line([x.end + 1, start], [k.left - 4, middle], "q", { width: 1.6, by })];
   }
   const who = say(p.label - 8, middle, word, { align: "right", bold: true, room: p.label - 10 });
   return [...items, who, ...cells(p.asked, x), line([x.out, middle], [k.left - 4, middle], "q", { width: 1.6 }),

@@ -4,7 +4,7 @@ import { initialize } from "./keep.js";
 import { Engine, RUN } from "./engine.js";
 import { cellText, explain } from "./sums.js";
 import { Board } from "./board.js";
-import { below, isHead, largestOf, mapScene, numberKey, placeOf, stageScene } from "./scenes.js";
+import { below, isHead, largestOf, mapScene, namesOf, numberKey, placeOf, stageScene } from "./scenes.js";
 import { headScene } from "./head.js";
 
 const AWAY = "This is computed by Python. If nothing appears, run the cell that shows this machine.";
@@ -20,6 +20,7 @@ function switches(engine, at) {
       : kind === "add" && own.startsWith("add ") ? own.replace("add", "residual")
       : kind === "norm" ? own
       : own === "out" && group === "feed-forward" ? group
+      : own === "out" && /attention$/.test(group) && parts.length < 2 ? "all heads"
       : parts.length < 2 || engine.operations.length < 16 ? NAMED[kind] : undefined;
     if (label && parts.length < 4) found.set(label, name);
   }
@@ -61,7 +62,8 @@ async function render({ model, el }) {
   function problemOf(side, text) {
     const words = wordsOf(text);
     const unknown = vocab[side] && words.find((word) => !ids[side].has(word));
-    if (unknown !== undefined && unknown !== null) return `“${visible(unknown)}” is not among the words of this model.`;
+    const some = vocab[side]?.slice(0, 12).map((word) => visible(word, 12)).join(", ");
+    if (unknown) return `“${visible(unknown)}” is not among the words of this model: ${some}${vocab[side].length > 12 ? " …" : ""}`;
     if (!words.length) return "Write at least one word.";
     return words.length > room ? `There is room for ${room} words.` : "";
   }
@@ -101,6 +103,9 @@ async function render({ model, el }) {
     if (stale && view.values) tellAll();
     stale = false;
     if (remote && view.kept?.at !== path) return say(AWAY, "", [], []);
+    const [name, i, j] = get("cell");
+    if (name !== undefined && get("cell") !== view.cell) board.key = numberKey(name, i, j); // the frame goes along
+    view.cell = get("cell");
     tell();
     board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view), wide);
     board.draw();
@@ -124,8 +129,10 @@ async function render({ model, el }) {
     view.lit = [place, ...sources];
     for (const source of sources) view.sources.add(numberKey(source.name, source.row, source.column));
     const [value, was] = [at(place), view.before[name].data[i * matrix.columns + j]];
-    const parts = sources.slice(0, 6).map((source) =>
+    const once = [...new Map(sources.map((source) => [Object.values(source).join("|"), source])).values()];
+    const parts = once.slice(0, 14).map((source) =>
       button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)));
+    if (once.length > 14) parts.push(`and ${once.length - 14} more`);
     if (document.activeElement !== number)
       Object.assign(number, { step: step(place), value: Number.isFinite(value) ? Number(value.toFixed(4)) : "" });
     const before = cellText(was) === cellText(value) ? [] : [h("strong", {}, `before: ${cellText(was)}`)];
@@ -139,7 +146,7 @@ async function render({ model, el }) {
     trailOf.replaceChildren(...parts);
   }
   const invitation = () => isHead(engine, get("at")) || engine.by[get("at")]
-    ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a title to open it."
+    ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a word: it asks. A title opens; Escape leads back."
     : "Click a part to open it, down to its numbers. Escape leads back.";
   function tellAll() {
     crumbs.replaceChildren(...trail());
@@ -158,7 +165,7 @@ async function render({ model, el }) {
   function nameOf({ at: name, off, values, row: i, column, value }) {
     const title = name.replace(/\/(context|out)$/, "").split("/").slice(-2).join(" ");
     if (off) return `${title} off`;
-    if (values) return `${title}, row ${i + 1}`;
+    if (values) return `weights of “${visible(namesOf(view, engine.by[name].rows, view.values[name].rows)[i] ?? String(i + 1), 12)}”`;
     return `${placeOf(view, { name, row: i, column })} = ${cellText(value)}`;
   }
   function trail() {
@@ -180,11 +187,15 @@ async function render({ model, el }) {
     return shown.map((id) => [vocab[grows][id], fresh[id], old[id]]);
   }
   function predict() {
+    const rows = following();
+    const wide = rows.some(([, now, was]) => now !== was); // a small change is seen in four decimals
+    const done = rows[0]?.[0] === program.end;
+    Object.assign(writer, { disabled: done, textContent: done ? "it has ended" : "write a word" });
     const bar = (p, name) => Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
     const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
-    next.replaceChildren(title, ...following().map(([word, now, was]) => h("div", { className: "guess" },
-      h("span", {}, visible(word, 14)), h("strong", {}, cellText(now)), bar(now, "bar"), bar(was, "bar was"),
-      h("small", {}, cellText(was) === cellText(now) ? "" : `was ${cellText(was)}`))));
+    next.replaceChildren(title, ...rows.map(([word, now, was]) => h("div", { className: "guess" },
+      h("span", {}, visible(word, 14)), h("strong", {}, cellText(now, wide)), bar(now, "bar"), ...(wide ? [bar(was, "bar was")] : []),
+      h("small", {}, wide ? `was ${cellText(was, true)}` : ""))));
   }
   /** What is kept while the model writes: a key and a value for each word, in each layer. */
   function tellCache() {
@@ -194,15 +205,23 @@ async function render({ model, el }) {
     const lines = keys.map(({ name }) => h("tr", {}, h("th", {}, parent(parent(name)).replaceAll("/", " ")),
       ...cells.map((cell) => cell.cloneNode(true))));
     const head = h("tr", {}, h("td"), ...words.map((word) => h("th", {}, visible(word, 10))));
-    const cross = engine.operations.filter(({ kind, columns, rows }) => kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0]);
-    const mean = view.tokens[sides[0]].map((_, j) => cross.reduce((sum, { name }) => sum + newest(view.values[name])[j], 0) / cross.length);
-    const reads = cross.length ? [h("p", {}, `to write what follows, it reads: `, ...mean.map((w, j) =>
+    const crossing = engine.operations.filter(({ kind, columns, rows }) =>
+      kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0]);
+    const cross = crossing.filter(({ name }) => // those that are not switched off
+      !view.off.has(`${parent(name)}/context`) && !view.off.has(`${parent(parent(name))}/out`));
+    const mean = view.tokens[sides[0]].map((_, j) => cross.reduce((sum, { name }) => sum + newest(view.values[name])[j], 0) / (cross.length || 1));
+    const reads = crossing.length ? [h("p", {}, `to write what follows, it reads (mean of ${cross.length} heads of cross-attention): `, ...mean.map((w, j) =>
       Object.assign(h("span", { className: "reads" }, `${visible(view.tokens[sides[0]][j], 12)} ${cellText(w)}`), { style: `--p: ${Math.min(1, w) * 70}%` })))] : [];
     cache.replaceChildren(h("table", {}, head, ...lines), ...reads);
   }
 
   // ---------------------------------------------------------------- what is done
-  const open = (path) => put(model, "at", path);
+  const show = (path) => put(model, "at", path);
+  /** Open a part; what was said of a number elsewhere is over. */
+  function open(path) {
+    put(model, "cell", []);
+    show(path);
+  }
   function choose({ name, row: i, column }) {
     start = null;
     put(model, "cell", [name, i, column]);
@@ -210,8 +229,9 @@ async function render({ model, el }) {
   /** Go to a number, where it can be seen with all that it is made of. */
   function openNumber(place) {
     choose(place);
+    board.canvas.focus({ preventScroll: true });
     const seen = isHead(engine, get("at")) && (place.name.startsWith(get("at")) || board.places.some(({ key }) => key === numberKey(place.name, place.row, place.column)));
-    if (engine.by[place.name] && !seen) open(place.name);
+    if (engine.by[place.name] && !seen) show(place.name);
   }
   function turnOff(name, off) {
     const rest = get("changes").filter((one) => one.at !== name || !one.off);
@@ -251,7 +271,7 @@ async function render({ model, el }) {
   const board = new Board({ label: "the machine", redraw, on: {
     focus: (item) => item.number && choose(item.at),
     open: (item) => item.number ? openNumber(item.at) : item.turn ? turn(item.turn)
-      : item.ask === undefined ? open(item.path) : put(model, "asker", item.ask),
+      : item.still ? null : item.ask === undefined ? open(item.path) : put(model, "asker", item.ask),
     drag,
     nudge: (item, steps) =>
       item.number && (change(item.at, at(item.at) + steps * step(item.at), false), saveSoon()),
@@ -264,12 +284,14 @@ async function render({ model, el }) {
     const [[word]] = following();
     kept.open = true;
     if (word === program.end || wordsOf(get(grows)).length >= room) return stop();
+    put(model, "cell", []);
     put(model, grows, remote && !vocab[grows] ? get(grows) + word : `${get(grows).trim()} ${word}`);
   }
   function stop() {
     clearInterval(playing);
     [playing, play.textContent] = [0, "play"];
   }
+  const writer = button("write a word", write);
   const play = button("play", () => {
     if (playing) return stop();
     playing = setInterval(() => (root.isConnected ? write() : stop()), 700);
@@ -280,8 +302,14 @@ async function render({ model, el }) {
   const fields = sides.map((side) => {
     const oninput = () => {
       const problem = problemOf(side, input.value);
-      note.textContent = problem;
-      if (!problem) put(model, side, input.value);
+      clearTimeout(view.late);
+      if (problem) view.late = setTimeout(() => (note.textContent = problem), 600); // a word grows letter by letter
+      else {
+        note.textContent = "";
+        put(model, "cell", []);
+        if (side !== grows && program.start) put(model, grows, program.start); // another text, another answer
+        put(model, side, input.value);
+      }
     };
     const input = h("input", { type: "text", value: get(side), spellcheck: false, disabled: fixed,
       "aria-label": side === "written" ? "written so far" : "sentence", oninput });
@@ -306,7 +334,7 @@ async function render({ model, el }) {
     h("summary", {}, "what is kept while it writes"), cache);
   const range = { min: 0.1, max: 10, step: 0.01, value: get("temperature"), log: true };
   const heat = slider("temperature", range, (t) => put(model, "temperature", t));
-  const writing = last && !fixed ? [row(button("write a word", write), play, heat), kept] : [];
+  const writing = last && !fixed ? [row(writer, play, heat), kept] : [];
   root.classList.add("machine");
   root.append(row(...fields), note, next, ...writing, crumbs, bar, marks, board.element, hand);
   const changed = () => ((stale = true), redraw());

@@ -83,6 +83,7 @@ class Machine(Widget):
         self._room, self._end, start = _room(p, model), as_text("end", end), as_text("start", start)
         if "written" in self._sides and not as_text("written", written):
             written = start if start in p.vocab.get("written", ()) else ""
+        self._start = as_text("written", written).split(" ")[0]
         self._tokens = (
             as_labels("text", text) if self._fixed and not isinstance(text, str) else None
         )
@@ -280,7 +281,8 @@ class Machine(Widget):
     def _described(self) -> dict[str, Any]:
         """What the page must know of the model, besides its weights."""
         return packed(self._program, away=self._remote) | {
-            "sides": self._sides, "room": self._room, "end": self._end, "fixed": self._fixed,
+            "sides": self._sides, "room": self._room, "end": self._end, "start": self._start,
+            "fixed": self._fixed,
             "remote": self._remote, "tokens": {"text": self._tokens} if self._tokens else {},
         }  # fmt: skip
 

@@ -55,10 +55,11 @@ export function namesOf({ tokens, engine }, what, count, of, step = "") {
 export function placeOf(view, { name, row, column }) {
   const op = view.engine.by[name];
   const matrix = view.values[name];
-  if (!op || !matrix) return name.split("/").pop();
+  if (!op || !matrix) return `${name.split("/").pop()} ${row + 1}, ${column + 1}`;
   const parts = [namesOf(view, op.rows, matrix.rows)[row],
     namesOf(view, op.columns, matrix.columns, op.rows, name)[column]];
-  return `${op.title} ${parts.filter(Boolean).map((part) => visible(part, 12)).join(", ")}`;
+  const what = /^(scores|scale|mask|softmax)$/.test(op.kind) && op.columns !== "vocab" ? op.note : op.title.split(" = ")[0];
+  return `${what} ${parts.filter(Boolean).map((part) => visible(part, 12)).join(", ")}`;
 }
 
 // ---------------------------------------------------------------- the map
@@ -107,11 +108,12 @@ function tileOf(view, path, x, y) {
   const shown = shownOf(engine, path).filter(({ name }) => values[name]);
   const title = one ? one.title : path.split("/").pop();
   const first = values[shown[0]?.name];
+  const elsewhere = shown.some(({ kind, columns, rows }) => kind === "softmax" && columns === "text" && rows === "written");
   return {
     draw: "tile", key: path, path, x, y, ...TILE, title, tip: `open ${title}`,
     pictures: shown.map(({ name, colour }) => ({ ...values[name], colour,
       largest: scaleOf(values[name]) })),
-    note: shown.length > 1 ? `${shown.length} heads` : first ? `${first.rows} × ${first.columns}` : "",
+    note: shown.length > 1 ? `${shown.length} heads${elsewhere ? " ← encoder" : ""}` : first ? `${first.rows} × ${first.columns}` : "",
     colour: one?.colour ?? shown.at(-1)?.colour ?? "x", off: all.some(({ name }) => off.has(name)),
     changed: all.some(({ name }) => values[name] && moved(values[name], before[name])),
     label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
@@ -186,7 +188,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const { values, before, sources, engine } = view;
   const matrix = values[name];
   const colour = engine.by[name]?.colour ?? "x";
-  const largest = (view.largest[name] ??= largestOf(matrix));
+  const largest = (view.largest[name] ??= largestOf(before[name] ?? matrix)); // a change keeps the scale
   const same = before[name]?.data.length === matrix.data.length;
   const wide = how.wide ?? CELL;
   const written = how.shown || isLong(matrix) ? (value) => inLine(cellText(value)) : cellText;
@@ -198,7 +200,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
     const own = how.shown ? {} : { key, number: true, at: place, source: sources.has(key),
       changed: same && differs(value, before[name].data[k]) };
     return { draw: "cell", x: x + n * wide, y, w: wide, h: TALL, text: written(value), colour,
-      share: value / largest, size: how.size, ...own };
+      share: colour === "scores" ? Math.max(0, value) / largest : value / largest, size: how.size, ...own };
   });
 }
 const SIGNS = { linear: ["×", "+"], scores: ["×"], mix: ["×"], add: ["+"], embed: ["×"] };
@@ -215,7 +217,7 @@ export function stageScene(view) {
       [x, y, tall] = [0, y + tall + 14, 0];
       box = matrixOf(view, name, x, y);
     }
-    const sign = i === all.length - 1 ? "=" : SIGNS[op.kind]?.[i - 1] ?? "";
+    const sign = i === all.length - 1 ? (SIGNS[op.kind] ? "=" : "→") : SIGNS[op.kind]?.[i - 1] ?? "";
     if (i) items.push(say(x + 4, y + 12, sign, { bold: true, size: 16, align: "center" }));
     items.push(...box.items);
     [x, tall] = [box.right + 22, Math.max(tall, box.bottom - y)];
@@ -234,7 +236,8 @@ function matrixOf(view, name, x, y) {
   const n = Math.max(1, Math.min(matrix.columns, room, open ? 16 : matrix.columns < 8 ? 8 : 6));
   const m = Math.min(matrix.rows, open || op ? 24 : 8);
   const [first, down] = windowOf(view, name, matrix, n, m);
-  const title = op ? op.title : name.split("/").pop();
+  const turned = engine.by[view.at].kind === "scores" && name === engine.by[view.at].inputs[1].name;
+  const title = (op ? op.title : name.split("/").pop()) + (turned ? ", turned (ᵀ)" : "");
   const part = n < matrix.columns ? `, ${first + 1} to ${first + n}` : "";
   const [right, bottom] = [x + left + n * CELL, y + 54 + m * (TALL + 2)];
   const items = [
@@ -259,9 +262,15 @@ function matrixOf(view, name, x, y) {
     spot(`turn ${name} ${sign}`, u - 12, v - 12, 24, 24, `${title}: further`, { turn: { name, dx, dy } }));
   return { right, bottom, items };
 }
+/** Of many words the place of the one expected next, which both its logit and its probability show. */
+function likeliest({ engine }, name, { data, rows, columns }) {
+  if (engine.by[name]?.columns !== "vocab" || columns < 7) return 0;
+  const newest = data.slice((rows - 1) * columns, rows * columns);
+  return newest.reduce((best, x, j) => (x > newest[best] ? j : best), 0) - 2;
+}
 /** Which columns and rows of a matrix are seen: those asked for, moved to where a source lies. */
 function windowOf(view, name, matrix, n, m) {
-  let [first, down] = view.windows[name] ?? [0, 0];
+  let [first, down] = view.windows[name] ?? [likeliest(view, name, matrix), 0];
   const lit = view.lit.find((place) => place.name === name);
   if (lit && (lit.column < first || lit.column >= first + n)) first = Math.floor(lit.column / n) * n;
   if (lit && (lit.row < down || lit.row >= down + m)) down = Math.floor(lit.row / m) * m;

@@ -250,7 +250,7 @@ function naming(engine, texts, tokens) {
 /** What an operation's number is. */
 function inWords(op, i, j, { who, column }, x) {
   const [a, b] = [who(op, i), column(op, j)];
-  const pair = `score of ${a} for ${b}`;
+  const pair = `score of ${b} for ${a}`;
   const [next, letter] = [op.columns === "vocab", op.name.at(-1)];
   const of = {
     "one-hot": () => `is ${a} the word ${b}? ${x ? "yes" : "no"}`,
@@ -258,7 +258,7 @@ function inWords(op, i, j, { who, column }, x) {
     scores: () => pair,
     scale: () => `scaled ${pair}`,
     mask: () => (x === -Infinity ? `−∞: ${b} comes later than ${a}` : `${pair}, not hidden`),
-    softmax: () => next ? `probability that ${b} comes after ${a}` : `weight of ${b} for ${a}`,
+    softmax: () => next ? `probability that ${b} comes after ${a}` : `weight of ${b} for ${a} (the largest score is taken off first, which changes no share)`,
     mean: () => `mean of all words, ${b}`,
     unit: () => `sentence vector, of length 1, ${b}`,
     split: () => `${NOUNS[letter]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,

@@ -16,7 +16,7 @@ one = [[1, 0], [0, 1], [0, 0]]
 arrays = dict(table=table, W_q=one, W_k=half, W_v=one)
 sentence = "the shop sells apple and banana"
 torch.manual_seed(3)
-both = ["<start>", "<end>", "le", "chat", "noir"]
+both = ["<start>", "noir", "le", "chat", "<end>"]
 two = Transformer(7, 5, 8, 2, 16, 1, max_len=12).eval()
 large = DecoderOnly(7, 16, 8, 2, 16, 1).eval()
 """.strip()
@@ -48,9 +48,9 @@ def choose(notebook, name: str, cell: list) -> None:
 def test_a_number_says_where_it_comes_from_back_to_the_word(notebook, saved):
     root = notebook.widget(1)
     choose(notebook, "m", ["attention/head/scores", 3, 5])
-    assert "score of “apple” for “banana”" in hand(root)
+    assert "score of “banana” for “apple”" in hand(root)
     assert "2.0 × 2.0 + 2.0 × 0.0 = 4.0" in hand(root)
-    root.get_by_role("button", name="q = x W_q apple, 1").first.click()
+    root.get_by_role("button", name="q apple, 1").first.click()
     frames(root.page)
     assert notebook.value("m.cell") == ["attention/head/q", 3, 0]
     assert "query of “apple”" in hand(root)
@@ -74,7 +74,7 @@ def test_another_sentence_is_computed_and_an_unknown_word_is_not(notebook, saved
     context = notebook.value("m.values['attention/head/context'][3].tolist()")
     np.testing.assert_allclose(context, [0.9, 2.6], atol=5e-3)
     field.fill("the shop sells apple and melons")
-    frames(root.page)
+    root.page.wait_for_timeout(800)  # it waits until somebody has typed
     assert "“melons” is not among the words" in root.locator(".problem").inner_text()
     assert notebook.value("m.text") == "the shop sells apple and laptop"
     field.fill("the shop sells apple and banana")
@@ -147,14 +147,39 @@ def test_it_writes_and_shows_what_it_keeps(notebook, saved):
     expected = next(iter(notebook.value("t.output")))
     root.get_by_role("button", name="write a word").click()
     frames(root.page, 3)
-    wanted = "<start>" if expected == "<end>" else f"<start> {expected}"
-    assert notebook.value("t.written") == wanted
+    assert expected != "<end>" and notebook.value("t.written") == f"<start> {expected}"
     assert root.locator(".cache td.new").count() >= 1
     assert "it reads" in root.locator(".cache").inner_text()
     root.get_by_role("button", name="play").click()
     root.page.wait_for_timeout(1700)
     root.get_by_role("button", name="pause").or_(root.get_by_role("button", name="play")).click()
     notebook.value("setattr(t, 'written', '<start>')")
+
+
+def test_at_its_end_it_writes_no_more_and_another_text_begins_anew(notebook, saved):
+    root = notebook.widget(2)
+    notebook.value("t.intervene('decoder/logits/W', row=0, column=4, value=1e4)")
+    notebook.value("t.intervene('decoder/layer 1/norm 3/shift', row=0, column=0, value=1e4)")
+    frames(root.page, 3)
+    assert root.get_by_role("button", name="it has ended").is_disabled()
+    root.get_by_role("button", name="put all back").click()
+    frames(root.page, 3)
+    root.get_by_role("button", name="write a word").click()
+    root.get_by_role("textbox", name="sentence").fill("sells apple")
+    frames(root.page, 3)
+    assert notebook.value("[t.written, t.text]") == ["<start>", "sells apple"]
+    notebook.value("setattr(t, 'text', sentence)")
+
+
+def test_what_is_off_reads_nothing_and_shares_nothing(notebook, saved):
+    root = notebook.widget(2)
+    for h in (1, 2):
+        notebook.value(f"t.intervene('decoder/layer 1/cross-attention/head {h}', off=True)")
+    frames(root.page, 3)
+    assert "mean of 0 heads" in root.locator(".cache").inner_text()
+    notebook.value("t.put_back()")
+    frames(root.page, 3)
+    assert "mean of 2 heads" in root.locator(".cache").inner_text()
 
 
 def test_a_large_model_is_computed_by_the_kernel(notebook, saved):
@@ -169,7 +194,7 @@ def test_a_large_model_is_computed_by_the_kernel(notebook, saved):
     assert "after “laptop”" in root.locator(".guesses").inner_text()
     root.get_by_role("textbox", name="sentence").fill("the nothing")
     notebook.value("k.text")
-    frames(root.page, 5)
+    root.page.wait_for_timeout(800)
     assert "nothing" in root.locator(".problem").inner_text()
     root.get_by_role("textbox", name="sentence").fill("the shop sells apple and banana")
     notebook.value("k.text")

@@ -104,7 +104,9 @@ def test_first_page_answers_to_another_sentence_and_to_a_click(visit):
 def test_contents_mark_where_one_reads_and_lie_over_a_narrow_page(visit):
     """They come when they are asked for, and leave with a choice or with Escape."""
     page = visit("05")
-    marked = "() => [...document.querySelectorAll('#contents [aria-current]')].map((e) => e.textContent)"
+    marked = (
+        "() => [...document.querySelectorAll('#contents [aria-current]')].map((e) => e.textContent)"
+    )
     assert page.evaluate(marked) == ["05 · Softmax"]
     page.evaluate("scrollTo(0, document.getElementById('watch-out').offsetTop - 100)")
     page.wait_for_selector("#contents [aria-current=location]")
