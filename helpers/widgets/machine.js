@@ -306,7 +306,6 @@ async function render({ model, el }) {
       if (problem) view.late = setTimeout(() => (note.textContent = problem), 600); // a word grows letter by letter
       else {
         note.textContent = "";
-        put(model, "cell", []);
         if (side !== grows && program.start) put(model, grows, program.start); // another text, another answer
         put(model, side, input.value);
       }
