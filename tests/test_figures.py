@@ -80,8 +80,8 @@ def drawn():
     """Every picture with the figure that it was drawn from: name → (picture, figure)."""
     kept, draw = {}, figures._png
 
-    def keep(figure):
-        png = draw(figure)
+    def keep(figure, dpi):
+        png = draw(figure, dpi)
         kept[png] = figure
         return png
 
