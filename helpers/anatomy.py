@@ -103,7 +103,7 @@ def encoder_layer(p: Program, at: str, module: layers.EncoderLayer, x: str,
         lambda h: attention(p, f"{at}/attention", module.attention, h, causal=causal),
         lambda h: feed_forward(p, f"{at}/feed-forward", module.feed_forward, h),
     ]
-    return _residual(p, at, module, x, parts)
+    return _residual(p, at, module, x, parts[: 1 if module.feed_forward is None else 2])
 
 
 def decoder_layer(p: Program, at: str, module: layers.DecoderLayer, y: str, memory: str) -> str:

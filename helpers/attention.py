@@ -67,6 +67,45 @@ def attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> np.ndarray:
     return attention_weights(Q, K) @ V
 
 
+def online_softmax(x: np.ndarray, tile: int) -> np.ndarray:
+    """Softmax along the last axis, reading its numbers in tiles: each once for maximum and sum.
+
+    Whenever a tile brings a larger maximum, the sum so far is shrunk to it. Integers are allowed.
+    Raises ValueError unless tile is positive. Milakov and Gimelshein (2018), algorithm 3.
+    """
+    check_positive(tile=tile)
+    x = np.asarray(x)
+    largest, total = -np.inf, 0.0  # (…, 1) after the first tile
+    for start in range(0, x.shape[-1], tile):
+        part = x[..., start : start + tile]
+        higher = np.maximum(largest, part.max(axis=-1, keepdims=True))
+        e = np.exp(part - _finite(higher))
+        total = total * np.exp(largest - _finite(higher)) + e.sum(axis=-1, keepdims=True)
+        largest = higher
+    return np.exp(x - _finite(largest)) / total
+
+
+def tiled_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray, tile: int) -> np.ndarray:
+    """`attention(Q, K, V)` with the keys read in tiles: scores are never more than (…, Tq, tile).
+
+    Sum and context of the keys so far are shrunk whenever a larger score comes. Raises ValueError
+    unless tile is positive, and as `attention` does. Dao et al. (2022), section 3.1.
+    """
+    check_positive(tile=tile)
+    _check_widths(Q, K)
+    _check_lengths(K, V)
+    largest, total, context = -np.inf, 0.0, 0.0
+    for start in range(0, np.shape(K)[-2], tile):
+        keys, values = K[..., start : start + tile, :], V[..., start : start + tile, :]
+        scores = scale_scores(attention_scores(Q, keys), np.shape(K)[-1])  # (…, Tq, tile)
+        higher = np.maximum(largest, scores.max(axis=-1, keepdims=True))
+        e, shrink = np.exp(scores - higher), np.exp(largest - higher)
+        total = total * shrink + e.sum(axis=-1, keepdims=True)  # (…, Tq, 1)
+        context = context * shrink + e @ values  # (…, Tq, d_v)
+        largest = higher
+    return context / total
+
+
 def causal_mask(T: int) -> np.ndarray:
     """Let query i see keys 0 … i: (T, T) bool.
 
@@ -197,6 +236,11 @@ def _check_every_query_has_a_key(mask: np.ndarray) -> None:
         raise ValueError(
             f"mask allows no key for query {row}: every query needs one, or use safe_masked_softmax"
         )
+
+
+def _finite(largest: np.ndarray) -> np.ndarray:
+    """What to subtract: the largest number so far, or 0 where all were −∞."""
+    return np.where(np.isneginf(largest), 0, largest)
 
 
 def _check_widths(Q: np.ndarray, K: np.ndarray) -> None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers import layers
+from helpers import layers, masks
 from helpers.anatomy import describe, is_part, width
 from helpers.cache import KeyValueCache
 from helpers.operations import OFF, Operation, by_name, has_place, is_off
@@ -155,24 +155,24 @@ class _Interventions:
 # ---------------------------------------------------------------- formulas with edits
 
 
-def _attend(module: layers.MultiHeadAttention, x: Tensor, mask: layers.Mask = None,
+def _attend(module: layers.MultiHeadAttention, x: Tensor, mask: masks.Mask = None,
             memory: Tensor | None = None, cache: KeyValueCache | None = None, *,
             causal: bool = False, edit: Edit) -> Tensor:  # fmt: skip
     """MultiHeadAttention.forward, step by step."""
     module._check(x, x if memory is None else memory)
     heads = partial(_each_head, edit, module.num_heads)
-    K, V = module._keys_and_values(x, memory, cache)
-    Q, K, V = heads("q", module._split_heads(module.W_q(x))), heads("k", K), heads("v", V)
-    real, _ = layers._fit(mask, False, Q, K)
+    Q, K, V = module.queries_keys_values(x, memory, cache)
+    Q, K, V = heads("q", Q), heads("k", K), heads("v", V)
+    real, _ = masks.fit(mask, False, Q, K)
     scores = heads("scores", Q @ K.transpose(-2, -1))  # (B, H, T, Tk)
     ready = heads("scaled", scores * module.scale, scores)
     if causal:
         T, Tk = ready.shape[-2:]
-        later = ~layers.causal_mask(T, ready.device, Tk - T)
+        later = ~masks.causal_mask(T, ready.device, Tk - T)
         ready = heads("masked", ready.masked_fill(later, -torch.inf), ready)
     allowed = ready != -torch.inf
     allowed = allowed if real is None else allowed & real
-    weights = heads("weights", layers._masked_softmax(ready, allowed))
+    weights = heads("weights", masks.masked_softmax(ready, allowed))
     module.weights = weights.detach() if module.watched else None
     context = heads("context", module.dropout(weights) @ V)  # (B, H, T, d_head)
     return module.W_o(edit("joined", context.transpose(1, 2).flatten(2)))

@@ -3,6 +3,7 @@
 Vectors are (B, T, D): batch, tokens, features. Masks are boolean, True where attention is allowed,
 of shape (T, Tk), (B, T, Tk) or (B, 1 or H, T, Tk); an axis of size 1 broadcasts. `causal=True`
 forbids later tokens besides, as `causal_mask(T)` does, and takes no memory.
+What has changed since the paper are options of the same layers: see LayerOptions.
 To see attention, run a model and read `.weights` of any MultiHeadAttention inside it.
 "Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
 """
@@ -16,28 +17,31 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from helpers.cache import KeyValueCache
 from helpers.given import check_positive, check_rate
-
-Mask = Tensor | None  # bool, True = may attend; None = all may
+from helpers.masks import Mask, attend, causal_mask, fit, for_each_head, masked_softmax
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
     "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
+    "silu": nn.SiLU,
 }
 
 
-def causal_mask(T: int, device: torch.device | str | None = None, past: int = 0) -> Tensor:
-    """Let query i see keys 0 … past + i: (T, past + T) bool.
+def rotate(x: Tensor, places: Tensor, base: float) -> Tensor:
+    """Turn each pair of features (2i, 2i + 1) by place · base^(−2i/d): (…, T, d) → (…, T, d).
 
-    `past` tokens were read before these T, and all see them. Raises ValueError unless T is
-    positive. Paper, section 3.2.3.
+    Of two vectors turned so, the dot product depends on how far apart they stand, not on where.
+    Su et al. (2021), section 3.4.2.
     """
-    check_positive(T=T)
-    return torch.ones(T, past + T, dtype=torch.bool, device=device).tril(past)
+    d = x.shape[-1]
+    speed = base ** -(torch.arange(0, d, 2, dtype=torch.float64, device=x.device) / d)  # (d/2,)
+    angle = places[:, None] * speed  # (T, d/2)
+    cos, sin = angle.cos().to(x), angle.sin().to(x)
+    even, odd = x[..., 0::2], x[..., 1::2]  # (…, T, d/2)
+    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
 class MultiHeadAttention(nn.Module):
@@ -47,19 +51,31 @@ class MultiHeadAttention(nn.Module):
     d_out / num_heads. After each forward, `weights` gives the attention weights of each head.
     Raises ValueError for heads that do not divide d_out, or a dropout outside [0, 1). Paper,
     section 3.2.2; dropout on the weights as in the authors' code.
+    Each group of num_heads / num_kv_heads heads shares keys and values (Ainslie et al., 2023).
+    With `rope`, the base of their speeds, queries and keys are turned by their places (Su et al.,
+    2021); with `qk_norm` RMSNorm, with `eps`, comes before (Henry et al., 2020). With a `window` a
+    query sees that many of the newest keys (Beltagy et al., 2020).
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int, *, d_head: int | None = None,
+                 num_kv_heads: int | None = None, rope: float | None = None,
+                 window: int | None = None, qk_norm: bool = False, eps: float = 1e-5,
                  dropout: float = 0.0, bias: bool = True) -> None:  # fmt: skip
         super().__init__()
         check_rate(dropout=dropout)
         self.num_heads = num_heads
+        self.num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
         self.d_head = _width_of_a_head(d_in, d_out, num_heads, d_head)
-        width = num_heads * self.d_head  # of all heads side by side
+        _check_options(num_heads, self.num_kv_heads, self.d_head, rope, window)
+        self.rope, self.window = rope, window
+        width, shared = num_heads * self.d_head, self.num_kv_heads * self.d_head  # side by side
         self.W_q = nn.Linear(d_in, width, bias=bias)
-        self.W_k = nn.Linear(d_in, width, bias=bias)
-        self.W_v = nn.Linear(d_in, width, bias=bias)
+        self.W_k = nn.Linear(d_in, shared, bias=bias)
+        self.W_v = nn.Linear(d_in, shared, bias=bias)
         self.W_o = nn.Linear(width, d_out, bias=bias)
+        if qk_norm:
+            self.norm_q, self.norm_k = (nn.RMSNorm(self.d_head, eps=eps) for _ in "qk")
+        self.qk_norm = qk_norm
         self.dropout = nn.Dropout(dropout)
         self.scale = 1 / math.sqrt(self.d_head)
         self.watched = True  # keep what `weights` is computed from
@@ -76,13 +92,12 @@ class MultiHeadAttention(nn.Module):
         """
         self._seen = None  # what the forward before this one left
         self._check(x, x if memory is None else memory)
-        Q = self._split_heads(self.W_q(x))  # (B, H, T, d_head)
-        K, V = self._keys_and_values(x, memory, cache)  # (B, H, Tk, d_head) each
-        mask, causal = _fit(mask, causal, Q, K)
+        Q, K, V = self.queries_keys_values(x, memory, cache)
+        mask, causal = self._fit(mask, causal, Q, K)
         if self.watched:
             self._seen = Q.detach(), K.detach(), mask if mask is None else mask.clone(), causal
         dropout = self.dropout.p if self.dropout.training else 0.0
-        context = _attend(Q, K, V, mask, causal, scale=self.scale, dropout_p=dropout)
+        context = attend(Q, K, V, mask, causal, scale=self.scale, dropout_p=dropout)
         return self.W_o(context.transpose(1, 2).flatten(2))  # (B, T, H·d_head) → (B, T, d_out)
 
     @property
@@ -95,29 +110,56 @@ class MultiHeadAttention(nn.Module):
         if isinstance(self._seen, tuple):
             Q, K, mask, causal = self._seen
             mask = causal_mask(Q.shape[2], Q.device) if causal else mask
-            self._seen = _masked_softmax(Q @ K.transpose(-2, -1) * self.scale, mask)
+            K = for_each_head(K, self.num_heads)
+            self._seen = masked_softmax(Q @ K.transpose(-2, -1) * self.scale, mask)
         return self._seen
 
     @weights.setter
     def weights(self, weights: Tensor | None) -> None:
         self._seen = weights
 
-    def _keys_and_values(
-        self, x: Tensor, memory: Tensor | None, cache: KeyValueCache | None
-    ) -> tuple[Tensor, Tensor]:
-        def project(source: Tensor) -> tuple[Tensor, Tensor]:
-            return self._split_heads(self.W_k(source)), self._split_heads(self.W_v(source))
+    def queries_keys_values(
+        self, x: Tensor, memory: Tensor | None = None, cache: KeyValueCache | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """What the heads compare and mix: (B, H, T, d_head), twice (B, num_kv_heads, Tk, d_head).
 
+        Normalised and turned where the options say so; with a cache, its keys and values besides.
+        """
+        past = 0 if cache is None else cache.length(self)  # tokens read before x
+
+        def project(source: Tensor) -> tuple[Tensor, Tensor]:
+            return self._heads("k", source, past), self._split_heads(self.W_v(source))
+
+        Q = self._heads("q", x, past)
         if cache is None:
-            return project(x if memory is None else memory)
+            return Q, *project(x if memory is None else memory)
         if memory is None:
-            return cache.append(self, *project(x))
-        return cache.once(self, lambda: project(memory))
+            return Q, *cache.append(self, *project(x), window=self.window)
+        return Q, *cache.once(self, lambda: project(memory))
+
+    def _heads(self, letter: str, x: Tensor, past: int) -> Tensor:
+        """Queries or keys of x, whose first token has the place `past`."""
+        heads = self._split_heads(getattr(self, f"W_{letter}")(x))
+        if self.qk_norm:
+            heads = getattr(self, f"norm_{letter}")(heads)
+        if self.rope is None:
+            return heads
+        return rotate(heads, torch.arange(past, past + x.shape[1], device=x.device), self.rope)
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.num_heads, self.d_head)).transpose(1, 2)  # (B, H, T, d_head)
+        return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (B, heads, T, d_head)
+
+    def _fit(self, mask: Mask, causal: bool, Q: Tensor, K: Tensor) -> tuple[Mask, bool]:
+        """The mask that Q and K need, of the keys that a window has left."""
+        if self.window is not None and not causal:
+            raise ValueError(f"window is {self.window}, but needs causal=True")
+        if self.window is not None and mask is not None:
+            mask = mask[..., -K.shape[2] :]
+        return fit(mask, causal, Q, K, self.window)
 
     def _check(self, x: Tensor, source: Tensor) -> None:
+        if source is not x and (self.rope or self.window):
+            raise ValueError("memory is given, but rope and window are for places in one text")
         _check_vectors("x", x, self.W_q.in_features)
         _check_vectors("memory", source, self.W_k.in_features)
         if source.shape[0] != x.shape[0]:
@@ -127,7 +169,11 @@ class MultiHeadAttention(nn.Module):
             )
 
     def extra_repr(self) -> str:
-        return f"num_heads={self.num_heads}, d_head={self.d_head}"
+        shared = self.num_kv_heads != self.num_heads
+        told = {"num_kv_heads": self.num_kv_heads if shared else None, "rope": self.rope,
+                "window": self.window}  # fmt: skip
+        more = "".join(f", {name}={value}" for name, value in told.items() if value is not None)
+        return f"num_heads={self.num_heads}, d_head={self.d_head}{more}"
 
 
 class PositionalEncoding(nn.Module):
@@ -173,19 +219,22 @@ class PositionalEncoding(nn.Module):
 class FeedForward(nn.Module):
     """Two linear maps with an activation between, for each token alike: max(0, x W1 + b1) W2 + b2.
 
-    (…, d_model) → (…, d_ff) → (…, d_model). `activation` is "relu", "gelu" or "gelu_tanh";
-    `dropout` acts on the d_ff hidden features. Raises ValueError for another activation, or a
-    dropout outside [0, 1). Paper, section 3.3; GELU from Hendrycks and Gimpel (2016).
+    (…, d_model) → (…, d_ff) → (…, d_model). `activation` is "relu", "gelu", "gelu_tanh" or "silu";
+    `dropout` acts on the d_ff hidden features. `gated`, the activation is that of a third map, and
+    multiplies what W1 makes: with "silu" that is SwiGLU. Raises ValueError for another activation,
+    or a dropout outside [0, 1). Paper, section 3.3; GELU from Hendrycks and Gimpel (2016), gates
+    from Shazeer (2020).
     """
 
     def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, activation: str = "relu",
-                 bias: bool = True) -> None:  # fmt: skip
+                 gated: bool = False, bias: bool = True) -> None:  # fmt: skip
         super().__init__()
         check_positive(d_model=d_model, d_ff=d_ff)
         check_rate(dropout=dropout)
         if activation not in ACTIVATIONS:
             raise ValueError(f"activation is {activation!r}, but must be one of {[*ACTIVATIONS]}")
         self.W1 = nn.Linear(d_model, d_ff, bias=bias)
+        self.W_gate = nn.Linear(d_model, d_ff, bias=bias) if gated else None
         self.activation = ACTIVATIONS[activation]()
         self.dropout = nn.Dropout(dropout)
         self.W2 = nn.Linear(d_ff, d_model, bias=bias)
@@ -199,8 +248,52 @@ class FeedForward(nn.Module):
             raise ValueError(
                 f"x has shape {tuple(x.shape)}, but must be (…, {self.W1.in_features})"
             )
-        hidden = self.dropout(self.activation(self.W1(x)))  # (…, d_ff)
-        return self.W2(hidden)  # (…, d_model)
+        if self.W_gate is None:
+            hidden = self.activation(self.W1(x))  # (…, d_ff)
+        else:
+            hidden = self.activation(self.W_gate(x)) * self.W1(x)
+        return self.W2(self.dropout(hidden))  # (…, d_model)
+
+
+class MixtureOfExperts(nn.Module):
+    """Several feed-forward networks, of which each token asks those few that a router chooses.
+
+    (B, T, d_model) → (B, T, d_model): Σ share · expert(x) over the top_k experts of the largest
+    shares, softmax(x W_router), made to sum to 1. After each forward, `chosen` (B, T, top_k) says
+    which. `options` are those of FeedForward. Raises ValueError unless 1 ≤ top_k ≤ num_experts.
+    Shazeer et al. (2017); Jiang et al. (2024), section 2.1.
+    """
+
+    def __init__(
+        self, d_model: int, d_ff: int, num_experts: int, top_k: int, **options: Any
+    ) -> None:
+        super().__init__()
+        check_positive(num_experts=num_experts)
+        if not 1 <= top_k <= num_experts:
+            raise ValueError(f"top_k is {top_k}, but must be from 1 to num_experts = {num_experts}")
+        self.top_k = top_k
+        self.router = nn.Linear(d_model, num_experts, bias=False)
+        experts = range(num_experts)
+        self.experts = nn.ModuleList(FeedForward(d_model, d_ff, **options) for _ in experts)
+        self.chosen: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Let each token ask its experts: (B, T, d_model) → (B, T, d_model).
+
+        Raises ValueError for another width.
+        """
+        _check_vectors("x", x, self.router.in_features)
+        shares, self.chosen = self.router(x).softmax(dim=-1).topk(self.top_k)  # (B, T, top_k) each
+        shares = shares / shares.sum(dim=-1, keepdim=True)
+        mixed = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            b, t, k = (self.chosen == i).nonzero(as_tuple=True)  # the N tokens that ask it
+            if len(b):
+                mixed = mixed.index_put((b, t), shares[b, t, k, None] * expert(x[b, t]), True)
+        return mixed
+
+    def extra_repr(self) -> str:
+        return f"top_k={self.top_k}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,27 +301,40 @@ class LayerOptions:
     """What an encoder or decoder layer is told besides its sizes; as in the paper if nothing."""
 
     d_head: int | None = None  # features of each head; None: d_model / num_heads
+    num_kv_heads: int | None = None  # heads of keys and values; None: as many as of queries
+    rope: float | None = None  # base of the speeds at which queries and keys turn by their places
+    window: int | None = None  # how many of the newest keys a query sees; None: all
+    qk_norm: bool = False  # RMSNorm of each query and key
     dropout: float = 0.0  # of the attention weights, and of what each sub-layer adds
-    pre_norm: bool = False  # LayerNorm before each sub-layer, not after
+    pre_norm: bool = False  # the norm before each sub-layer, not after
+    rms_norm: bool = False  # RMSNorm in place of LayerNorm
     activation: str = "relu"
+    gated: bool = False  # the activation multiplies a second map: SwiGLU with "silu"
+    num_experts: int | None = None  # feed-forward networks, of which a token asks some
+    top_k: int = 2  # how many of them
     bias: bool = True  # of the linear maps
-    eps: float = 1e-5  # of LayerNorm
+    eps: float = 1e-5  # of the norms
 
-    def attention(self, d_model: int, num_heads: int) -> MultiHeadAttention:
-        """Make a layer's attention."""
-        options = {"d_head": self.d_head, "dropout": self.dropout, "bias": self.bias}
+    def attention(self, d_model: int, num_heads: int, *, cross: bool = False) -> MultiHeadAttention:
+        """Make a layer's attention; that to a memory knows no places."""
+        names = ["d_head", "num_kv_heads", "qk_norm", "eps", "dropout", "bias"]
+        names += [] if cross else ["rope", "window"]
+        options = {name: getattr(self, name) for name in names}
         return MultiHeadAttention(d_model, d_model, num_heads, **options)
 
-    def feed_forward(self, d_model: int, d_ff: int) -> FeedForward:
-        """Make a layer's feed-forward network; between its maps nothing is dropped."""
-        return FeedForward(d_model, d_ff, activation=self.activation, bias=self.bias)
+    def feed_forward(self, d_model: int, d_ff: int) -> FeedForward | MixtureOfExperts:
+        """Make a layer's feed-forward network, or its mixture; between maps nothing is dropped."""
+        options = {name: getattr(self, name) for name in ("activation", "gated", "bias")}
+        if self.num_experts is None:
+            return FeedForward(d_model, d_ff, **options)
+        return MixtureOfExperts(d_model, d_ff, self.num_experts, self.top_k, **options)
 
-    def norm(self, d_model: int) -> nn.LayerNorm:
-        """Make one LayerNorm."""
-        return nn.LayerNorm(d_model, eps=self.eps)
+    def norm(self, d_model: int) -> nn.LayerNorm | nn.RMSNorm:
+        """Make one norm. Ba et al. (2016); RMSNorm from Zhang and Sennrich (2019)."""
+        return (nn.RMSNorm if self.rms_norm else nn.LayerNorm)(d_model, eps=self.eps)
 
     def last_norm(self, d_model: int) -> nn.Module:
-        """Make what a stack ends with: LayerNorm if its layers are pre-norm, else nothing."""
+        """Make what a stack ends with: a norm if its layers are pre-norm, else nothing."""
         return self.norm(d_model) if self.pre_norm else nn.Identity()
 
 
@@ -257,17 +363,18 @@ class ResidualLayer(nn.Module):
 class EncoderLayer(ResidualLayer):
     """Self-attention, then feed-forward, each with Add & Norm: (B, T, d_model) → (B, T, d_model).
 
-    `options` are those of LayerOptions. Raises ValueError for heads that do not divide d_model, an
-    unknown activation, or a dropout outside [0, 1). Paper, section 3.1.
+    Without d_ff it ends after the attention. `options` are those of LayerOptions. Raises ValueError
+    for heads that do not divide d_model, an unknown activation, or a dropout outside [0, 1). Paper,
+    section 3.1.
     """
 
-    def __init__(self, d_model: int, num_heads: int, d_ff: int, **options: Any) -> None:
+    def __init__(self, d_model: int, num_heads: int, d_ff: int | None, **options: Any) -> None:
         like = LayerOptions(**options)
         super().__init__(like.dropout, like.pre_norm)
         self.attention = like.attention(d_model, num_heads)
         self.norm1 = like.norm(d_model)
-        self.feed_forward = like.feed_forward(d_model, d_ff)
-        self.norm2 = like.norm(d_model)
+        self.feed_forward = None if d_ff is None else like.feed_forward(d_model, d_ff)
+        self.norm2 = None if d_ff is None else like.norm(d_model)
 
     def forward(self, x: Tensor, mask: Mask = None, cache: KeyValueCache | None = None, *,
                 causal: bool = False) -> Tensor:  # fmt: skip
@@ -279,6 +386,8 @@ class EncoderLayer(ResidualLayer):
         x = self.add_and_norm(
             x, lambda h: self.attention(h, mask, cache=cache, causal=causal), self.norm1
         )
+        if self.feed_forward is None:
+            return x
         return self.add_and_norm(x, self.feed_forward, self.norm2)
 
 
@@ -295,7 +404,7 @@ class DecoderLayer(ResidualLayer):
         super().__init__(like.dropout, like.pre_norm)
         self.self_attention = like.attention(d_model, num_heads)
         self.norm1 = like.norm(d_model)
-        self.cross_attention = like.attention(d_model, num_heads)
+        self.cross_attention = like.attention(d_model, num_heads, cross=True)
         self.norm2 = like.norm(d_model)
         self.feed_forward = like.feed_forward(d_model, d_ff)
         self.norm3 = like.norm(d_model)
@@ -365,56 +474,6 @@ def unwatched(model: nn.Module) -> Iterator[None]:
             attention.watched = watched
 
 
-def _attend(Q: Tensor, K: Tensor, V: Tensor, mask: Mask, causal: bool, **options: float) -> Tensor:
-    """softmax(Q Kᵀ · scale) V, fused: (B, H, T, d_head); zeros for a query that has no key."""
-    if mask is None:
-        return F.scaled_dot_product_attention(Q, K, V, is_causal=causal, **options)
-    no_key = ~mask.any(dim=-1, keepdim=True)  # (…, T, 1): such a row is opened, or it gives NaN
-    if mask.is_cpu and not no_key.any():  # on a GPU, looking would wait for all before it
-        return F.scaled_dot_product_attention(Q, K, V, attn_mask=mask, **options)
-    context = F.scaled_dot_product_attention(Q, K, V, attn_mask=mask | no_key, **options)
-    return context.masked_fill(no_key, 0.0)
-
-
-def _masked_softmax(scores: Tensor, mask: Mask) -> Tensor:
-    """Weights over the allowed keys, (B, H, T, Tk); zeros for a query that has none."""
-    if mask is None:
-        return scores.softmax(dim=-1)
-    lowest = torch.finfo(scores.dtype).min  # not -inf: a row of -inf alone would give NaN
-    return scores.masked_fill(~mask, lowest).softmax(dim=-1).masked_fill(~mask, 0.0)
-
-
-def _fit(mask: Mask, causal: bool, Q: Tensor, K: Tensor) -> tuple[Mask, bool]:
-    """What scores Q Kᵀ, (B, H, T, Tk), need: a mask, or `causal` alone, which is faster."""
-    T, Tk = Q.shape[2], K.shape[2]
-    if mask is not None:
-        mask = _four_axes(mask, (*Q.shape[:3], Tk))
-    if not causal or T == 1:  # the newest token may read them all
-        return mask, False
-    if mask is None and T == Tk:
-        return None, True
-    earlier = causal_mask(T, Q.device, Tk - T)
-    return earlier if mask is None else earlier & mask, False
-
-
-def _four_axes(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Check a mask against scores of shape (B, H, T, Tk) and give it all four axes."""
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
-        kind = f"dtype {mask.dtype}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
-        raise TypeError(f"mask has {kind}, but must be a bool tensor, True = may attend")
-    full = mask.unsqueeze(-3) if mask.ndim == 3 else mask[(None,) * (4 - mask.ndim)]
-    fits = mask.ndim in (2, 3, 4) and all(
-        m in (1, s) for m, s in zip(full.shape, shape, strict=True)
-    )
-    if not fits:
-        B, H, T, Tk = shape
-        raise ValueError(
-            f"mask has shape {tuple(mask.shape)}, but must be ({T}, {Tk}), ({B}, {T}, {Tk}) or "
-            f"({B}, 1 or {H}, {T}, {Tk}), or broadcast to one of them"
-        )
-    return full
-
-
 def _width_of_a_head(d_in: int, d_out: int, num_heads: int, d_head: int | None) -> int:
     check_positive(d_in=d_in, d_out=d_out, num_heads=num_heads)
     if d_head is None and d_out % num_heads:
@@ -422,6 +481,20 @@ def _width_of_a_head(d_in: int, d_out: int, num_heads: int, d_head: int | None) 
     d_head = d_out // num_heads if d_head is None else d_head
     check_positive(d_head=d_head)
     return d_head
+
+
+def _check_options(
+    num_heads: int, num_kv_heads: int, d_head: int, rope: float | None, window: int | None
+) -> None:
+    check_positive(num_kv_heads=num_kv_heads)
+    if num_heads % num_kv_heads:
+        raise ValueError(f"num_kv_heads is {num_kv_heads}, but must divide num_heads = {num_heads}")
+    if rope is not None:
+        check_positive(rope=rope)
+    if rope is not None and d_head % 2:
+        raise ValueError(f"d_head is {d_head}, but must be even: rope turns pairs of features")
+    if window is not None:
+        check_positive(window=window)
 
 
 def _check_vectors(name: str, x: Tensor, width: int) -> None:

@@ -20,13 +20,13 @@ from helpers.layers import (
     DecoderLayer,
     EncoderLayer,
     LayerOptions,
-    Mask,
     PositionalEncoding,
     ResidualLayer,
     Stack,
     in_mode,
     unwatched,
 )
+from helpers.masks import Mask
 
 
 class LayerStack(nn.Module):
@@ -151,8 +151,9 @@ class Transformer(nn.Module):
 class DecoderOnly(nn.Module):
     """A GPT-style language model: ids in, logits of the next token at every position out.
 
-    (B, T) ids → (B, T, vocab_size), with learned positions and T up to `context_length`. Its layers
-    are encoder layers under a causal mask: without an encoder there is nothing to cross-attend to.
+    (B, T) ids → (B, T, vocab_size), with T up to `context_length` and learned positions, unless
+    the layers turn by place (`rope`). Its layers are encoder layers under a causal mask: without an
+    encoder there is nothing to cross-attend to; without d_ff they have an attention alone.
     `tie_weights` reuses the token table as output weights. With `pad_id`, padding is never read.
     `options`, those of `helpers.layers.LayerOptions`, go to every layer; GPT-2 takes pre_norm=True
     and activation="gelu_tanh". Raises ValueError for a pad_id outside the vocabulary and what the
@@ -160,7 +161,7 @@ class DecoderOnly(nn.Module):
     """
 
     def __init__(self, vocab_size: int, context_length: int, d_model: int, num_heads: int,
-                 d_ff: int, num_layers: int, *, pad_id: int | None = None,
+                 d_ff: int | None, num_layers: int, *, pad_id: int | None = None,
                  tie_weights: bool = False, **options: Any) -> None:  # fmt: skip
         super().__init__()
         check_positive(vocab_size=vocab_size, context_length=context_length, d_model=d_model)
@@ -168,9 +169,10 @@ class DecoderOnly(nn.Module):
         _check_pad_id(pad_id, vocab_size)
         like = LayerOptions(**options)
         check_rate(dropout=like.dropout)
-        self.pad_id = pad_id
+        self.pad_id, self.context_length = pad_id, context_length
         self.tokens = _embedding(vocab_size, d_model, std=0.02)  # GPT-2's: small logits at first
-        self.positions = _embedding(context_length, d_model, std=0.02)
+        turned = like.rope is not None  # the layers know the places
+        self.positions = None if turned else _embedding(context_length, d_model, std=0.02)
         self.dropout = nn.Dropout(like.dropout)
         layers = range(num_layers)
         self.layers = Stack(EncoderLayer(d_model, num_heads, d_ff, **options) for _ in layers)
@@ -185,7 +187,7 @@ class DecoderOnly(nn.Module):
         With a cache, `ids` holds the new tokens only. Raises ValueError for an id outside the
         vocabulary or more tokens than the context holds.
         """
-        room = _room(self.positions.num_embeddings, cache)
+        room = _room(self.context_length, cache)
         _check_ids("ids", ids, self.tokens.num_embeddings, room)
         return self.output(self._read(ids, cache))  # (B, T, vocab_size)
 
@@ -197,22 +199,23 @@ class DecoderOnly(nn.Module):
 
         Raises ValueError for an id outside the vocabulary or more tokens than the context holds.
         """
-        vocab_size, context_length = len(self.tokens.weight), len(self.positions.weight)
-        _check_prompts(prompts, max_new_tokens, vocab_size, context_length)
+        _check_prompts(prompts, max_new_tokens, self.tokens.num_embeddings, self.context_length)
 
         def read(ids: Tensor, rows: list[int], *rest: Any) -> Tensor:
             return self.output(self._read(ids, *rest)[:, -1])
 
         with _writing(self):
-            yield Continuation(read, prompts, self.tokens.weight.device, cached)
+            yield Continuation(read, prompts, max_new_tokens, self.tokens.weight.device, cached)
 
     def _read(
         self, ids: Tensor, cache: KeyValueCache | None = None, padding: Tensor | None = None
     ) -> Tensor:
         """The last layer's vectors of the tokens ids: (B, T) → (B, T, d_model)."""
         seen = ids if cache is None else cache.read(ids)  # (B, Tk)
-        places = _places(seen, ids.shape[1], padding)  # (T,) or (B, T)
-        x = self.dropout(self.tokens(ids) + self.positions(places))  # (B, T, d_model)
+        x = self.tokens(ids)  # (B, T, d_model)
+        if self.positions is not None:
+            x = x + self.positions(_places(seen, ids.shape[1], padding))
+        x = self.dropout(x)
         readable = _readable(seen, self.pad_id, padding)
         return self.norm(self.layers(x, readable, cache, causal=True))
 
@@ -244,7 +247,7 @@ class Answering:
             def read(ids: Tensor, rows: list[int], *rest: Any) -> Tensor:
                 return model.output(model._write(ids, memory[rows], real[rows], *rest)[:, -1])
 
-            yield Continuation(read, prompts, src.device, cached)
+            yield Continuation(read, prompts, max_new_tokens, src.device, cached)
 
 
 class Continuation:
@@ -260,13 +263,15 @@ class Continuation:
         self,
         read: Callable[..., Tensor],  # ids (B, T), rows, cache, padding (B,) → logits (B, V)
         prompts: Sequence[Sequence[int]],
+        max_new_tokens: int,
         device: torch.device,
         cached: bool,
     ) -> None:
         self.read = read
         self.device = device
-        self.cache = KeyValueCache() if cached else None
         longest = max(map(len, prompts))
+        room = longest + max_new_tokens - 1  # the last one is not read again
+        self.cache = KeyValueCache(room) if cached else None
         self.padding = [longest - len(prompt) for prompt in prompts]
         self.texts = [[0] * n + [*p] for n, p in zip(self.padding, prompts, strict=True)]
         self.rows = list(range(len(prompts)))  # those that go on

@@ -32,7 +32,8 @@ from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
 from helpers.decoding import generate
-from helpers.layers import EncoderLayer, MultiHeadAttention, causal_mask, unwatched
+from helpers.layers import EncoderLayer, MultiHeadAttention, unwatched
+from helpers.masks import causal_mask
 from helpers.models import DecoderOnly
 
 ROOT = Path(__file__).resolve().parents[1]

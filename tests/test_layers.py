@@ -611,7 +611,7 @@ BAD_INPUT = [
     (lambda: causal_mask(0), "T is 0"),
     (lambda: PositionalEncoding(7), "d_model is 7, but must be even"),
     (lambda: FeedForward(6, 8, activation="swish"),
-     r"activation is 'swish', but must be one of \['relu', 'gelu', 'gelu_tanh'\]"),
+     r"activation is 'swish', but must be one of \['relu', 'gelu', 'gelu_tanh', 'silu'\]"),
     (lambda: write([1], pad_id=9), "pad_id is 9.*0 to 8"),
     (lambda: heads(zeros(4, 5)), r"x has shape \(4, 5\), but must be \(B, T, 5\)"),
     (lambda: heads(zeros(2, 4, 5), memory=zeros(2, 3, 6)), r"memory has shape \(2, 3, 6\)"),
