@@ -122,11 +122,11 @@ def test_setup_is_the_same_but_for_the_imports(path):
     """
     setup, model = (code_cells(p)[0] for p in (path, PATHS[0]))
     colab = re.compile(r'^if "google\.colab".*?\n\n', re.MULTILINE | re.DOTALL)
-    extra = "[pretrained]" if path.stem.startswith("14") else ""
+    extra = "[pretrained]" if path.stem[:2] in ("14", "16") else ""
     wanted = colab.search(model["source"])[0].replace("-step @", f"-step{extra} @")
     assert colab.search(setup["source"])[0] == wanted
     lines = tree(setup).body
-    if path.stem[:2] in ("12", "13", "14") or not isinstance(
+    if path.stem[:2] in ("12", "13", "14", "16") or not isinstance(
         lines[-1], ast.Import | ast.ImportFrom | ast.If
     ):
         assert ast.unparse(lines.pop()) == "torch.set_num_threads(1)"

@@ -21,24 +21,25 @@ from helpers.drawings.sheet import (
     shortened,
     wide,
 )
-from helpers.given import as_text, said
+from helpers.given import as_switch, as_text, said
 
 SIDE = np.array([420, 380])  # at most, in pixels: turned on its side, a plane keeps its scale
 
 
 def plane(tokens: Any, V: Any, contexts: Any = None, asker: Any = None, *,
-          names: Sequence[str] = ("feature 1", "feature 2"),
+          names: Sequence[str] = ("feature 1", "feature 2"), arrows: bool = False,
           caption: str | None = None) -> Drawing:  # fmt: skip
     """Draw values (T, 2) as points, all that lies between them, and the contexts (T, 2) in there.
 
     An arrow shows the asker's way from its value to its context; `names` are those of the two
     features, and a `caption` of your own may stand below. Without contexts the points stand alone,
-    be they of what they may. Raises ValueError for other shapes.
+    be they of what they may; with `arrows`, each at the end of one from zero. Raises ValueError for
+    other shapes.
     """
     words = tokens_of("tokens", tokens)
-    V = array_of("V", V, len(words), 2)
+    V, arrows = array_of("V", V, len(words), 2), as_switch("arrows", arrows)
     if contexts is None:
-        return _points(words, V, asker, names, caption or "")
+        return _points(words, V, asker, names, caption or "", arrows)
     contexts = array_of("contexts", contexts, len(words), 2)
     shown = range(len(words)) if asker is None else [place_of("asker", asker, words)]
     sheet = Sheet()
@@ -59,17 +60,22 @@ def plane(tokens: Any, V: Any, contexts: Any = None, asker: Any = None, *,
 
 
 def _points(words: Sequence[str], points: np.ndarray, asker: Any, names: Sequence[str],
-            caption: str) -> Drawing:  # fmt: skip
-    """Draw points (T, 2) with their words beside them."""
+            caption: str, arrows: bool) -> Drawing:  # fmt: skip
+    """Draw points (T, 2) with their words beside them, and maybe the way to each from zero."""
     if asker is not None:
         raise ValueError(f"asker is {said(asker)}, but without contexts none has a way to show")
     sheet = Sheet()
-    field = _Plane(sheet, points, labels_of("names", names, 2, False))
+    zero = np.zeros((1, 2))
+    shown = np.vstack([points, zero]) if arrows else points
+    field = _Plane(sheet, shown, labels_of("names", names, 2, False))
     for point in points:
         sheet.dot(*field.at(point), INKS["x"])
+        if arrows:
+            field.way(zero[0], point)
     field.names(list(zip(points, words, strict=True)), INKS["x"])
     field.below(caption)
-    return sheet.picture(f"Points: {each(words, map(in_brackets, points))}.")
+    kind = "Arrows from zero to" if arrows else "Points:"
+    return sheet.picture(f"{kind} {each(words, map(in_brackets, points))}.")
 
 
 def moved(token: str, word: Any, context: Any, *,
