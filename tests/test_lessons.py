@@ -128,7 +128,7 @@ BUILT = {
 # The rooms that hold more than the lessons build, and the notebook from which on they are used.
 FROM = {"figures": "00", "colours": "00", "drawings": "00", "examples": "01", "widgets": "00",
         "checks": "00", "mine": "00", "writer": "12", "training": "13", "interventions": "14",
-        "pretrained": "14"}  # fmt: skip
+        "pretrained": "14", "inside": "16"}  # fmt: skip
 # What does more than its lesson: its small form, after which the same notebook may go on with it.
 GROWN = {"KeyValueCache": "attend_cached", "generate": "greedy_decode"}
 PARTS = {"ResidualLayer", "Stack"}  # held equal through EncoderLayer and make_stack
