@@ -202,7 +202,8 @@ def _heads(module: layers.MultiHeadAttention, heads: Callable[..., Tensor], x: T
         parts = module._split_heads(getattr(module, f"W_{letter}")(of))
         if module.qk_norm and letter != "v":
             parts = getattr(module, f"norm_{letter}")(parts)
-        parts = heads(letter, masks.for_each_head(parts, module.num_heads))
+        if module.num_heads > 1:  # of one head it is what W_q, W_k or W_v gave
+            parts = heads(letter, masks.for_each_head(parts, module.num_heads))
         if module.rope is not None and letter != "v":
             places = torch.arange(of.shape[1], device=of.device)
             parts = heads(f"{letter} turned", layers.rotate(parts, places, module.rope), parts)
