@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from helpers.attention import softmax
 from helpers.exercises.exercise import Exercise, numbers
-from helpers.operations import softmax
 
 # ---------------------------------------------------------------- rms_norm
 
@@ -152,7 +152,8 @@ def route(logits: np.ndarray, k: int) -> np.ndarray:
     """How much of each word its k best experts take: (T, E) → (T, E), zero for the others.
 
     The k largest logits of a row become shares that sum to 1; those equal to the k-th are taken
-    with it. Raises ValueError unless k is from 1 to E. Shazeer et al. (2017), equations 3 to 5; the shares as in Mixtral (Jiang et al., 2024).
+    with it. Raises ValueError unless k is from 1 to E. Shazeer et al. (2017), equations 3 to 5;
+    the shares as in Mixtral (Jiang et al., 2024).
     """
     if not 1 <= k <= logits.shape[-1]:
         raise ValueError(f"k is {k}, but must be from 1 to {logits.shape[-1]}, the experts")
