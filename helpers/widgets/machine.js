@@ -19,13 +19,14 @@ function switches(engine, at) {
     const [own, group] = [parts.at(-1), parts.at(-2) ?? at.split("/").pop()];
     const of = parts.length > 2 && parts.at(-3).match(/^(self|cross)-/) ? `${parts.at(-3).slice(0, 5)} ` : "";
     const places = NAMED[kind] === "positions"; // of an encoder's text and of a decoder's
+    const turn = kind === "rotate" ? own : undefined; // of queries and keys
     const label = kind === "mix" ? of + group.replace(/^head$/, "attention")
       : kind === "add" && own.startsWith("add ") ? own.replace("add", "residual")
-      : kind === "norm" ? own
+      : kind === "norm" || kind === "rms" ? own
       : own === "out" && group === "feed-forward" ? group
       : own === "out" && /attention$/.test(group) && parts.length < 2 ? "all heads"
       : places && parts.length > 1 ? `${group} positions`
-      : parts.length < 2 || !many ? NAMED[kind] : undefined;
+      : parts.length < 2 || !many ? NAMED[kind] ?? turn : undefined;
     if (label && (places || parts.length < (layered ? 2 : 4))) found.set(label, name);
   }
   return [...found];

@@ -133,7 +133,7 @@ const ofOne = (text) => ({ cell, i, j, op }) => {
 };
 
 /** Shares of one whole: what softmax makes of the number in column j, among those that share. */
-function sharesOf({ row, j, temperature }, cells) {
+function wholeOf({ row, j, temperature }, cells) {
   const largest = Math.max(...cells.map(({ x }) => x));
   const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
   const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
@@ -195,12 +195,12 @@ const MADE = {
     };
     return { build, from: odd ? [other, own] : [own, other] };
   },
-  softmax: (context) => sharesOf(context, context.row()),
+  softmax: (context) => wholeOf(context, context.row()),
   route(context) {
     const cells = context.row();
     const kept = largestAt(cells.map(({ x }) => x), context.op.options.top_k);
     if (!kept.has(context.j)) return { build: null, from: cells };
-    return sharesOf(context, cells.filter((_, k) => kept.has(k)));
+    return wholeOf(context, cells.filter((_, k) => kept.has(k)));
   },
   norm({ row, cell, j, op: { weights, options } }) {
     const [cells, learned] = [row(), weights.map((_, k) => cell(k + 1, 0, j))];

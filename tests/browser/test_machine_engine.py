@@ -122,8 +122,9 @@ def since(rng: np.random.Generator) -> dict[str, Any]:
     experts = int(rng.integers(2, 5)) if rng.integers(2) else None
     return {
         "d_model": 4 * kv, "num_heads": kv * group, "num_kv_heads": kv, "d_head": 4,
-        "d_ff": int(rng.integers(3, 8)) if rng.integers(4) else None, "pre_norm": True,
-        "activation": str(rng.choice([*layers.ACTIVATIONS])), "bias": bool(rng.integers(2)),
+        "d_ff": int(rng.integers(3, 8)) if rng.integers(8) else None, "pre_norm": True,
+        "activation": str(rng.choice([*layers.ACTIVATIONS])) if rng.integers(3) else "silu",
+        "bias": bool(rng.integers(2)),
         "rope": float(rng.choice([10.0, 10000.0])), "qk_norm": bool(rng.integers(2)),
         "window": int(rng.integers(1, 6)) if rng.integers(2) else None, "num_experts": experts,
         "rms_norm": bool(rng.integers(3)), "gated": bool(rng.integers(3)), "top_k": 2,
