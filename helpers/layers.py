@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from helpers.cache import KeyValueCache
 from helpers.given import check_positive, check_rate
 from helpers.masks import Mask, attend, causal_mask, fit, for_each_head, masked_softmax
+from helpers.rotary import rotate
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
@@ -28,20 +29,6 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
     "silu": nn.SiLU,
 }
-
-
-def rotate(x: Tensor, places: Tensor, base: float) -> Tensor:
-    """Turn each pair of features (2i, 2i + 1) by place · base^(−2i/d): (…, T, d) → (…, T, d).
-
-    Of two vectors turned so, the dot product depends on how far apart they stand, not on where.
-    Su et al. (2021), section 3.4.2.
-    """
-    d = x.shape[-1]
-    speed = base ** -(torch.arange(0, d, 2, dtype=torch.float64, device=x.device) / d)  # (d/2,)
-    angle = places[:, None] * speed  # (T, d/2)
-    cos, sin = angle.cos().to(x), angle.sin().to(x)
-    even, odd = x[..., 0::2], x[..., 1::2]  # (…, T, d/2)
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
 
 class MultiHeadAttention(nn.Module):
@@ -144,7 +131,7 @@ class MultiHeadAttention(nn.Module):
             heads = getattr(self, f"norm_{letter}")(heads)
         if self.rope is None:
             return heads
-        return rotate(heads, torch.arange(past, past + x.shape[1], device=x.device), self.rope)
+        return rotate(heads, self.rope, past)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (B, heads, T, d_head)

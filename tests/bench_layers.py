@@ -1,7 +1,8 @@
-"""Measure our layers beside PyTorch's own, cached beside uncached writing, and the memory.
+"""Measure our layers beside PyTorch's own, ways of writing beside each other, and the memory.
 
     python tests/bench_layers.py                   everything: some minutes
-    python tests/bench_layers.py attention memory  some of: attention layer writing minilm memory
+    python tests/bench_layers.py attention memory  some of: attention layer writing minilm tiles
+                                                   memory
     python tests/bench_layers.py --rounds 3        fewer rounds
 
 Every line is one race in this process: a round measures ours, then theirs, and the ratio of the
@@ -20,6 +21,7 @@ import argparse
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,6 +33,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.benchmark import Timer
 
+from helpers.attention import attention as numpy_attention
+from helpers.attention import tiled_attention
 from helpers.decoding import generate
 from helpers.layers import EncoderLayer, MultiHeadAttention, unwatched
 from helpers.masks import causal_mask
@@ -81,10 +85,44 @@ def layer(kind: str, T: int) -> Works:
 
 
 def writing(kind: str, T: int) -> Works:
-    """Writing until T tokens are read, four layers: with the key-value cache beside without."""
-    model = DecoderOnly(1000, T, D, H, 4 * D, 4, pre_norm=True).to(DEVICE)
+    """Writing until T tokens are read, four layers: with the key-value cache beside without.
+
+    Or a Llama of which four heads share keys and values: beside one with all of them, and beside
+    `transformers` with the same weights.
+    """
     prompt = [[1]]
-    return lambda: generate(model, prompt, T), lambda: generate(model, prompt, T, cached=False)
+    if kind == "tokens":
+        model = DecoderOnly(1000, T, D, H, 4 * D, 4, pre_norm=True).to(DEVICE)
+        return lambda: generate(model, prompt, T), lambda: generate(model, prompt, T, cached=False)
+    ours, theirs = llama_models(T, H // 4)
+    if kind == "shared keys":
+        own, _ = llama_models(T, H)
+        return lambda: generate(ours, prompt, T), lambda: generate(own, prompt, T)
+    ids = torch.tensor(prompt, device=DEVICE)
+    told = {"max_new_tokens": T, "do_sample": False}
+    return lambda: generate(ours, prompt, T), torch.no_grad()(lambda: theirs.generate(ids, **told))
+
+
+def llama_models(T: int, num_kv_heads: int) -> tuple[nn.Module, nn.Module]:
+    """The same random Llama, four layers: ours, and that of `transformers`."""
+    import transformers
+
+    from helpers.pretrained import load_llama
+
+    config = transformers.LlamaConfig(
+        vocab_size=1000, hidden_size=D, intermediate_size=704, num_hidden_layers=4,
+        num_attention_heads=H, num_key_value_heads=num_kv_heads, max_position_embeddings=2 * T,
+        bos_token_id=None, eos_token_id=None)  # fmt: skip
+    theirs = transformers.LlamaForCausalLM(config).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        theirs.save_pretrained(folder)
+        return load_llama(folder).to(DEVICE), theirs.to(DEVICE)
+
+
+def tiles(kind: str, T: int) -> Works:
+    """Attention of one head in NumPy: the keys read in tiles of 64 beside all at once."""
+    Q, K, V = np.random.default_rng(0).normal(size=(3, T, 64)).astype(np.float32)
+    return lambda: tiled_attention(Q, K, V, 64), lambda: numpy_attention(Q, K, V)
 
 
 def minilm(kind: str, T: int) -> Works:
@@ -161,8 +199,11 @@ GROUPS = [
     Group(layer, "plain", LENGTHS, 1.0),
     Group(layer, "causal", LENGTHS, 1.0),
     Group(writing, "tokens", WRITTEN, goals={512: 5.0}, sides=("cache", "without")),
+    Group(writing, "shared keys", (512,), 1.0, sides=("a quarter", "all")),
+    Group(writing, "transformers", (512,), 1.0),
     Group(minilm, "one batch", (40,), 1.0),
     Group(minilm, "text to vectors", (40,), 1.0),
+    Group(tiles, "NumPy", (1024, 4096), sides=("tiles", "at once")),
 ]
 PEAKS = [
     Group(attention, "plain", (1024,), 1.0),
@@ -170,6 +211,7 @@ PEAKS = [
     Group(attention, "with weights", (1024,), 1.0),
     Group(layer, "plain", (1024,), 1.0),
     Group(writing, "tokens", (512,), sides=("cache", "without")),
+    Group(tiles, "NumPy", (1024, 2048, 4096), 1.0, sides=("tiles", "at once")),
     Group(minilm, "one batch", (120,), 1.0),
     Group(minilm, "text to vectors", (120,), 1.0),
 ]
@@ -238,7 +280,7 @@ def print_group(group: Group, measured: Callable[[int], tuple[float, float, floa
     return missed
 
 
-WORKS = {works.__name__: works for works in (attention, layer, writing, minilm)}
+WORKS = {works.__name__: works for works in (attention, layer, writing, minilm, tiles)}
 
 
 def measure(wanted: list[str], rounds: int) -> bool:

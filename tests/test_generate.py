@@ -68,13 +68,23 @@ def by_hand(model: DecoderOnly, prompt: list[int], n: int) -> list[int]:
     return ids[len(prompt) :]
 
 
+LLAMA = {"rms_norm": True, "rope": 100.0, "gated": True, "activation": "silu", "bias": False}
+KINDS = {
+    "post-norm": {"pre_norm": False},
+    "pre-norm": {},
+    "shared keys": LLAMA | {"num_kv_heads": 1},
+    "window": LLAMA | {"window": 4, "qk_norm": True},
+    "experts": LLAMA | {"num_experts": 3},
+}
+
+
 @pytest.mark.parametrize("pad_id", [None, 0])
-@pytest.mark.parametrize("pre_norm", [False, True], ids=["post-norm", "pre-norm"])
+@pytest.mark.parametrize("kind", KINDS)
 @FEW
 @given(lengths=LENGTHS, n=st.integers(0, 12), seed=SEEDS)
-def test_any_batch_is_the_plain_loop_for_each_prompt(lengths, n, seed, pre_norm, pad_id):
+def test_any_batch_is_the_plain_loop_for_each_prompt(lengths, n, seed, kind, pad_id):
     """Prompts of different lengths, with and without the cache, the token 0 among them."""
-    model = language_model(seed, pre_norm=pre_norm, pad_id=pad_id)
+    model = language_model(seed, pad_id=pad_id, **KINDS[kind])
     prompts = draw_prompts(lengths, seed)
     expected = [by_hand(model, prompt, n) for prompt in prompts]
     assert generate(model, prompts, n) == expected

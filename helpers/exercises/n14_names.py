@@ -12,10 +12,11 @@ def our_name(name: str) -> str | None:
     PLACES says what the parts are called; those of a layer carry its number.
     """
     part, _, kind = name.rpartition(".")
+    home = ""
     if part.startswith("encoder.layer."):
         _, _, n, part = part.split(".", 3)
-        return f"encoder.layers.{n}.{PLACES[part]}.{kind}"
-    return f"{PLACES[part]}.{kind}" if part in PLACES else None
+        home = f"encoder.layers.{n}."
+    return f"{home}{PLACES[part]}.{kind}" if part in PLACES else None
 
 
 renaming = Exercise(
@@ -35,9 +36,9 @@ renaming = Exercise(
         "as it is?",
         'name.rpartition(".") cuts off the last word. What is left begins with "encoder.layer." '
         'or not. If it does, split(".", 3) gives two words, the number, and the part to look up.',
-        '`part, _, kind = name.rpartition(".")`, in a layer `_, _, n, part = part.split(".", 3)` '
-        'and `return f"encoder.layers.{n}.{PLACES[part]}.{kind}"`; elsewhere the part and the '
-        "kind, if PLACES has that part.",
+        '`part, _, kind = name.rpartition(".")`, in a layer `_, _, n, part = part.split(".", 3)`, '
+        'which begins `f"encoder.layers.{n}."` with us, elsewhere with nothing; then PLACES[part], '
+        "a dot and the kind, if PLACES has that part.",
     ),
     backends=("numpy",),
 )
@@ -46,10 +47,11 @@ renaming.answer("""
 
     def our_name(name):
         part, _, kind = name.rpartition(".")
+        home = ""
         if part.startswith("encoder.layer."):
             _, _, n, part = part.split(".", 3)
-            return f"encoder.layers.{n}.{PLACES[part]}.{kind}"
-        return f"{PLACES[part]}.{kind}" if part in PLACES else None
+            home = f"encoder.layers.{n}."
+        return f"{home}{PLACES[part]}.{kind}" if part in PLACES else None
 """)
 renaming.answer("""
     from helpers.examples import PLACES
@@ -111,7 +113,7 @@ renaming.why(
     "The whole part is looked up: attention.output.dense and output.dense are two.",
 )
 renaming.why(
-    'f"encoder.layers.{n}.{PLACES[part]}.{kind}" | "encoder.layers." | '
+    'f"encoder.layers.{n}." | "encoder.layers." | '
     'start.replace("layer", "layers") | (found[1] or "").replace("layer", "layers")',
     "Ours lie in a list called layers, inside the encoder.",
 )
@@ -135,6 +137,7 @@ for label, asked in (
     ("the pooler", "pooler.dense.weight"),
     ("the pooler's bias", "pooler.dense.bias"),
     ("the numbers of the positions", "embeddings.position_ids"),
+    ("a part of a layer that we lack", "encoder.layer.2.attention.self.distance.weight"),
 ):
     renaming.probe(label, asked)
 
