@@ -428,8 +428,6 @@ def mixture(p: Program, at: str, x: str, router: Any, experts: Sequence[Mapping[
 
     Shazeer et al. (2017); Jiang et al. (2024), section 2.1.
     """
-    called = [f"expert {i + 1}" for i in range(len(experts))]
-    p.names |= {"router": called, "chosen": called}
     scores = _linear(p, f"{at}/router", x, {"W": router}, title="router", colour="scores",
                      note="which expert fits")  # fmt: skip
     shares = p.add(f"{at}/chosen", "route", scores, top_k=top_k, title=f"best {top_k}",

@@ -206,9 +206,14 @@ async function render({ model, el }) {
   function tellCache() {
     const keys = engine.operations.filter(({ name, kind, rows }) => kind === "linear" && name.endsWith("/k") && rows === grows);
     const words = view.tokens[grows];
-    const cells = words.map((word, i) => h("td", { className: i === words.length - 1 ? "new" : "" }, h("i"), h("i")));
-    const lines = keys.map(({ name }) => h("tr", {}, h("th", {}, parent(parent(name)).replaceAll("/", " ")),
-      ...cells.map((cell) => cell.cloneNode(true))));
+    /** How many of the newest words a layer keeps: all, but for a window. */
+    const window = (at) => below(engine, at).find(({ kind }) => kind === "mask")?.options.window ?? words.length;
+    const lines = keys.map(({ name }) => {
+      const at = parent(parent(name));
+      const first = words.length - window(at);
+      return h("tr", {}, h("th", {}, at.replaceAll("/", " ")), ...words.map((word, i) =>
+        h("td", { className: i === words.length - 1 ? "new" : "" }, ...(i < first ? [] : [h("i"), h("i")]))));
+    });
     const head = h("tr", {}, h("td"), ...words.map((word) => h("th", {}, visible(word, 10))));
     const crossing = engine.operations.filter(({ kind, columns, rows }) =>
       kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0]);
