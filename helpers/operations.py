@@ -385,7 +385,7 @@ def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool
                   colour="scores", columns=keys)  # fmt: skip
     if causal:
         far = {} if window is None else {"window": window}
-        note = f"the newest {window} seen" if far else "later ones hidden"
+        note = f"newest {window} seen" if far else "later ones hidden"
         ready = p.add(f"{at}/masked", "mask", ready, title="mask", note=note, colour="scores",
                       columns=keys, **far)  # fmt: skip
     weights = p.add(f"{at}/weights", "softmax", ready, title="softmax", note="weight",
@@ -416,7 +416,7 @@ def feed_forward(p: Program, at: str, x: str, learned: Mapping[str, Any],
     hidden = _linear(p, f"{at}/hidden", x, {"W1": learned["W1"], "b": learned.get("b1")},
                      title="x W1 + b1", note="questions to each word")  # fmt: skip
     awake = bend(hidden) if gate is None else p.add(
-        f"{at}/gated", "times", gate, hidden, title="gate × hidden", note="what it lets through"
+        f"{at}/gated", "times", gate, hidden, title="gate × x W1", note="what it lets through"
     )  # fmt: skip
     return _linear(p, f"{at}/out", awake, {"W2": learned["W2"], "b": learned.get("b2")},
                    title="· W2 + b2", note="what to add")  # fmt: skip
@@ -428,8 +428,6 @@ def mixture(p: Program, at: str, x: str, router: Any, experts: Sequence[Mapping[
 
     Shazeer et al. (2017); Jiang et al. (2024), section 2.1.
     """
-    called = [f"expert {i + 1}" for i in range(len(experts))]
-    p.names |= {"router": called, "chosen": called}
     scores = _linear(p, f"{at}/router", x, {"W": router}, title="router", colour="scores",
                      note="which expert fits")  # fmt: skip
     shares = p.add(f"{at}/chosen", "route", scores, top_k=top_k, title=f"best {top_k}",

@@ -133,7 +133,7 @@ const ofOne = (text) => ({ cell, i, j, op }) => {
 };
 
 /** Shares of one whole: what softmax makes of the number in column j, among those that share. */
-function sharesOf({ row, j, temperature }, cells) {
+function wholeOf({ row, j, temperature }, cells) {
   const largest = Math.max(...cells.map(({ x }) => x));
   const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
   const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
@@ -195,12 +195,12 @@ const MADE = {
     };
     return { build, from: odd ? [other, own] : [own, other] };
   },
-  softmax: (context) => sharesOf(context, context.row()),
+  softmax: (context) => wholeOf(context, context.row()),
   route(context) {
     const cells = context.row();
     const kept = largestAt(cells.map(({ x }) => x), context.op.options.top_k);
     if (!kept.has(context.j)) return { build: null, from: cells };
-    return sharesOf(context, cells.filter((_, k) => kept.has(k)));
+    return wholeOf(context, cells.filter((_, k) => kept.has(k)));
   },
   norm({ row, cell, j, op: { weights, options } }) {
     const [cells, learned] = [row(), weights.map((_, k) => cell(k + 1, 0, j))];
@@ -295,7 +295,7 @@ function naming(engine, texts, tokens) {
 function inWords(op, i, j, { who, column }, x) {
   const [a, b] = [who(op, i), column(op, j)];
   const pair = `score of ${b} for ${a}`;
-  const [next, letter] = [op.columns === "vocab", op.name.at(-1)];
+  const [next, letter, expert] = [op.columns === "vocab", op.name.at(-1), `expert ${j + 1}`];
   const of = {
     "one-hot": () => `is ${a} the word ${b}? ${x ? "yes" : "no"}`,
     ids: () => `the number of ${a} in the list of words, counted from 0`,
@@ -304,12 +304,12 @@ function inWords(op, i, j, { who, column }, x) {
     mask: () => (x !== -Infinity ? `${pair}, not hidden` : j > i ? `−∞: ${b} comes later than ${a}`
       : `−∞: ${b} is not among the ${op.options.window} newest that ${a} sees`),
     softmax: () => next ? `probability that ${b} comes after ${a}` : `weight of ${b} for ${a} (the largest score is taken off first, which changes no share)`,
-    route: () => (x ? `share of ${b} for ${a}` : `${b} is not among the ${op.options.top_k} that ${a} asks`),
+    route: () => (x ? `share of ${expert} for ${a}` : `${expert} is not among the ${op.options.top_k} that ${a} asks`),
     mean: () => `mean of all words, ${b}`,
     unit: () => `sentence vector, of length 1, ${b}`,
     split: () => `${NOUNS[letter]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
   };
-  if (op.name.endsWith("/router")) return `score of ${b} for ${a}`;
+  if (op.name.endsWith("/router")) return `score of ${expert} for ${a}`;
   if (next && op.kind === "linear") return `score of ${b} as the word after ${a}`;
   const noun = NOUNS[op.name.split("/").at(-1)] ?? NOUNS[op.kind];
   return of[op.kind]?.() ?? `${noun} ${a}, ${b}`;
