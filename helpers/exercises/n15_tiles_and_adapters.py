@@ -35,9 +35,7 @@ online.probe("falling scores", np.array([5.0, 4.0, 2.0, 1.0, -2.0]), 2)
 online.probe("two rows", np.array([[1.0, 3.0, 2.0, 5.0], [4.0, -1.0, 0.0, 2.0]]), 2)
 online.probe("a batch of two sentences", 3 * numbers(2, 3, 7), 3)
 online.probe("huge scores", np.array([[1000.0, 0.0, 998.0, -1000.0, 999.0]]), 2)
-online.probe(
-    "a loud row and a quiet one", np.array([[0.0, 900.0, 1000.0], [1.0, 2.0, 0.5]]), 2
-)
+online.probe("a loud row and a quiet one", np.array([[0.0, 900.0, 1000.0], [1.0, 2.0, 0.5]]), 2)
 online.probe("a huge score comes last", np.array([[0.0, 1.0, 3.0, 999.0, 1000.0]]), 2)
 online.probe("a huge score comes first", np.array([[1000.0, 999.0, 2.0, -1000.0]]), 2)
 online.probe("scores far below zero", np.array([[-1000.0, -1003.0, -999.0]]), 2)
