@@ -21,6 +21,7 @@ from helpers import layers, masks
 from helpers.anatomy import describe, is_part, width
 from helpers.cache import KeyValueCache
 from helpers.operations import OFF, Operation, by_name, has_place, is_off
+from helpers.rotary import rotate
 
 Edit = Callable[..., Tensor]  # a step's name, its value and its inputs → its value as changed
 TABLES = ("x", "segment", "positions")  # whose rows are looked up
@@ -205,8 +206,7 @@ def _heads(module: layers.MultiHeadAttention, heads: Callable[..., Tensor], x: T
         if module.num_heads > 1:  # of one head it is what W_q, W_k or W_v gave
             parts = heads(letter, masks.for_each_head(parts, module.num_heads))
         if module.rope is not None and letter != "v":
-            places = torch.arange(of.shape[1], device=of.device)
-            parts = heads(f"{letter} turned", layers.rotate(parts, places, module.rope), parts)
+            parts = heads(f"{letter} turned", rotate(parts, module.rope), parts)
         found.append(parts)
     return found
 

@@ -400,7 +400,7 @@ def _linear(p: Program, name: str, x: str, learned: Mapping[str, Any], **shown: 
 
 
 def feed_forward(p: Program, at: str, x: str, learned: Mapping[str, Any],
-                 activation: str = "relu") -> str:  # fmt: skip
+                 activation: str = "relu", called: str = "· W2 + b2") -> str:  # fmt: skip
     """max(0, x W1 + b1) W2 + b2, or another activation. Paper, section 3.3.
 
     With a W_gate, and b_gate, the activation is that of the gate. Shazeer (2020), equation 6.
@@ -419,7 +419,7 @@ def feed_forward(p: Program, at: str, x: str, learned: Mapping[str, Any],
         f"{at}/gated", "times", gate, hidden, title="gate × x W1", note="what it lets through"
     )  # fmt: skip
     return _linear(p, f"{at}/out", awake, {"W2": learned["W2"], "b": learned.get("b2")},
-                   title="· W2 + b2", note="what to add")  # fmt: skip
+                   title=called, note="what to add")  # fmt: skip
 
 
 def mixture(p: Program, at: str, x: str, router: Any, experts: Sequence[Mapping[str, Any]],
@@ -432,8 +432,9 @@ def mixture(p: Program, at: str, x: str, router: Any, experts: Sequence[Mapping[
                      note="which expert fits")  # fmt: skip
     shares = p.add(f"{at}/chosen", "route", scores, top_k=top_k, title=f"best {top_k}",
                    note="share of each", colour="weights")  # fmt: skip
-    found = [feed_forward(p, f"{at}/expert {i + 1}", x, expert, activation)
-             for i, expert in enumerate(experts)]  # fmt: skip
+    names = [f"expert {i + 1}" for i in range(len(experts))]
+    found = [feed_forward(p, f"{at}/{name}", x, expert, activation, name)
+             for name, expert in zip(names, experts, strict=True)]  # fmt: skip
     return p.add(f"{at}/out", "blend", shares, *found, title="Σ share × expert",
                  note="what to add")  # fmt: skip
 

@@ -115,7 +115,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "decoder": lambda: drawn(14, Decoder(6, 2, 8, 1, **PRE), 6, 6),
     "llama": lambda: drawn(15, DecoderOnly(11, 7, 8, 4, 6, 2, window=3, **LLAMA), 11),
     "qwen": lambda: drawn(
-        21, DecoderOnly(11, 7, 6, 4, 8, 1, d_head=4, qk_norm=True, tie_weights=True, **LLAMA), 11
+        21,
+        DecoderOnly(11, 7, 6, 4, 8, 1, d_head=4, qk_norm=True, tie_weights=True, eps=0.1, **LLAMA),
+        11,
     ),
     "mixtral": lambda: drawn(17, DecoderOnly(11, 7, 4, 2, 5, 1, num_experts=3, **LLAMA), 11),
     "attention only": lambda: drawn(18, DecoderOnly(11, 7, 6, 2, None, 2), 11),
