@@ -190,6 +190,14 @@ def test_what_files_leave_out_or_have_besides(tmp_path):
     assert all(torch.equal(value, expected[name]) for name, value in model.state_dict().items())
 
 
+@ALL
+def test_rope_that_is_not_mentioned_is_that_of_transformers(family, checkpoint):
+    change_config(checkpoint, rope_parameters=..., rope_theta=...)
+    theirs = FAMILIES[family][0].from_pretrained(checkpoint)
+    base = (getattr(theirs, "rope_parameters", None) or vars(theirs))["rope_theta"]
+    assert {layer.attention.rope for layer in load_llama(checkpoint).layers} == {base}
+
+
 # What the published files say, as far as it is asked, and how many numbers those models have.
 MORE = {"hidden_act": "silu", "torch_dtype": "bfloat16", "use_cache": True, "rope_scaling": None,
         "attention_dropout": 0.0, "bos_token_id": 1, "initializer_range": 0.02}  # fmt: skip
@@ -293,7 +301,7 @@ CONFIGS = [
     ("llama", {"model_type": ["llama"]}, "model_type is .'llama'., but must be one of"),
     ("llama", {"model_type": ...}, "model_type is missing"),
     ("llama", {"model_type": "qwen3"}, r"model.layers.0.self_attn.q_norm.weight is missing"),
-    ("qwen3", {"model_type": "llama"}, "max_window_layers is 0|sliding_window is|layer_types is"),
+    ("qwen3", {"model_type": "llama"}, "layer_types is .* an option that is not known here"),
     ("llama", {"model_type": "mixtral"}, "num_local_experts is missing"),
     ("llama", {"hidden_size": ...}, "hidden_size is missing"),
     ("llama", {"max_position_embeddings": ...}, "max_position_embeddings is missing"),
@@ -319,6 +327,7 @@ CONFIGS = [
     ("llama", {"rope_parameters": LLAMA3}, "rope_parameters is .*must hold rope_type 'default'"),
     ("llama", {"rope_parameters": ROPE | {"partial_rotary_factor": 0.5}}, "rope_parameters is"),
     ("llama", {"rope_parameters": {"rope_theta": 1e4}}, "rope_parameters is"),
+    ("llama", {"rope_parameters": ROPE | {"rope_type": "dynamic"}}, "rope_parameters is"),
     ("llama", {"rope_parameters": [1e4]}, "rope_parameters is"),
     ("llama", {"rope_parameters": ROPE | {"rope_theta": -1e4}}, "rope_theta is -10000.0, but must"),
     ("llama", {"rope_theta": 500.0}, "rope_theta is 500.0, but must be 10000.0, as in rope_para"),
