@@ -59,7 +59,7 @@ def filled(make: Callable[[], Model], path: Path, tensors: Tensors, places: list
 def halves_to_pairs(rows: Tensor, heads: int) -> Tensor:
     """Let heads that turn features i and i + d/2 together turn 2i and 2i + 1: (heads · d, …).
 
-    Su et al. (2021) pair neighbours, as `helpers.layers.rotate` does; transformers pairs halves.
+    Su et al. (2021) pair neighbours, as `helpers.rotary.rotate` does; transformers, halves.
     """
     return rows.unflatten(0, (heads, 2, -1)).transpose(1, 2).flatten(0, 2)
 
