@@ -8,7 +8,7 @@ Rooms, in the order of the course; each imports only those before it:
     shown → figures → drawings              printed tables, pictures; attention drawn from arrays
     operations → anatomy → interventions    any model as named steps, and what is changed in them
     training                                a translator, from its sentences to its ablations
-    pretrained                              MiniLM and GPT-2, loaded into the same layers
+    pretrained                              MiniLM, GPT-2, Llama, loaded into the same layers
     widgets                                 attention to touch, in the browser
     exercises, checks                       what to write, and what says which mistake was made
     mine                                    your functions where they are right, else the course's

@@ -16,5 +16,6 @@ TITLES = {
     "12": "Decoder prediction",
     "13": "Train a translator",
     "14": "Real weights",
+    "15": "Since 2017",
     "16": "What is inside",
 }

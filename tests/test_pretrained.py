@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from checkpoints import Bomb, change_config, index_of, random_weights, rewritten, write_index
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from helpers import pretrained
 from helpers.decoding import generate
-from helpers.examples import CAT, MAKERS, PLACES
+from helpers.examples import CAT, MAKERS
 from helpers.exercises import find
 from helpers.models import DecoderOnly, Encoder
 from helpers.pretrained import (
@@ -142,10 +143,6 @@ def test_our_name_carries_the_whole_checkpoint(minilm):
     assert renamed.pop(None) is not None and renamed.keys() == minilm.state_dict().keys()
     for name, value in minilm.state_dict().items():
         assert torch.equal(renamed[name], value), name
-    formats = pretrained.formats
-    start = {f"embeddings.{name}": ours for name, ours in formats.BERT_START.items()}
-    parts = {name.rpartition(".")[0]: ours.rpartition(".")[0] for name, ours in start.items()}
-    assert PLACES == parts | formats.BERT_LAYER
 
 
 def test_encode_is_the_mean_over_the_tokens_of_each_sentence_alone(minilm):
@@ -271,14 +268,6 @@ def word_pieces(folder: Path, words: list[str]) -> None:
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def random_weights(model):
-    """Far from the start values, where every bias is 0 and every norm is 1."""
-    torch.manual_seed(5)
-    for value in model.parameters():
-        torch.nn.init.normal_(value, std=0.3)
-    return model.eval()
-
-
 def small_bert(folder: Path, *, pooler: bool = True, **changes):
     """Write a BERT of odd sizes into a folder; the model as transformers has it."""
     options = {"vocab_size": 13, "hidden_size": 30, "num_hidden_layers": 3,
@@ -370,27 +359,6 @@ def test_buffers_and_a_head_that_is_the_token_table_are_welcome(tmp_path):
     assert all(torch.equal(value, expected[name]) for name, value in found.items())
 
 
-class rewritten:
-    """`with rewritten(folder) as tensors:` lets the tensors of a checkpoint be changed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "model.safetensors"
-
-    def __enter__(self) -> dict[str, torch.Tensor]:
-        self.tensors = {name: tensor.clone() for name, tensor in load_file(self.path).items()}
-        return self.tensors
-
-    def __exit__(self, *failure) -> None:
-        save_file(self.tensors, self.path)
-
-
-def change_config(folder: Path, **changes) -> None:
-    """Change keys of config.json; ... takes one out."""
-    path = folder / "config.json"
-    config = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
-
-
 @pytest.fixture
 def checkpoint(kind, tmp_path) -> Path:
     """A small checkpoint of this kind."""
@@ -469,6 +437,7 @@ CONFIGS = [
     ("gpt2", {"tie_word_embeddings": "yes"}, "tie_word_embeddings is 'yes'"),
     ("gpt2", {"activation_function": "swish"}, "activation_function is 'swish'"),
     ("bert", {"hidden_act": ["gelu"]}, r"hidden_act is \['gelu'\]"),
+    ("bert", {"num_hidden_layers": 10**12}, "layer.3.attention.self.query.weight is missing"),
     ("bert", {"layer_norm_eps": -1e-12}, "layer_norm_eps is -1e-12"),
     ("bert", {"layer_norm_eps": float("nan")}, "layer_norm_eps is nan"),
     ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx is True"),
@@ -535,16 +504,6 @@ def test_weights_cut_anywhere_are_refused(kind, checkpoint):
             LOADERS[kind](checkpoint)
 
 
-class Bomb:
-    """A pickle that creates a file as soon as it is opened."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
-
-
 @BOTH
 @pytest.mark.parametrize("protocol", [0, 2, 5])
 def test_pickles_are_never_opened(kind, protocol, checkpoint, tmp_path_factory):
@@ -572,15 +531,6 @@ def test_pickles_are_never_opened(kind, protocol, checkpoint, tmp_path_factory):
 def shards(tmp_path) -> Path:
     small_gpt2(tmp_path, shard="6KB")
     return tmp_path
-
-
-def index_of(folder: Path) -> dict[str, str]:
-    return json.loads((folder / "model.safetensors.index.json").read_text())["weight_map"]
-
-
-def write_index(folder: Path, weight_map) -> None:
-    text = json.dumps({"metadata": {}, "weight_map": weight_map})
-    (folder / "model.safetensors.index.json").write_text(text)
 
 
 def test_missing_or_cut_shard_is_named(shards):

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from helpers.pretrained import INSTALL
+from helpers.pretrained.bert import bert_options, load_bert
 from helpers.pretrained.encoder import SentenceEncoder
 from helpers.pretrained.files import CONFIG, TOKENIZER, WEIGHTS, check_digests, find_weights
-from helpers.pretrained.formats import bert_options, load_bert
 
 # sentence-transformers/all-MiniLM-L6-v2 as published: SHA-256 of its files, and what tells its
 # config.json from another that would fit the same tensors.
