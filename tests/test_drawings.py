@@ -87,7 +87,9 @@ def large():
         "large split": drawings.split_qkv("apple", NOISE[0], *[NOISE[:8]] * 3),
         "large row": drawings.pick_row(TWELVE, NOISE, 7),
         "large arrows": drawings.arrows_of_scores(TWELVE, twelve, 2),
-        "plane of arrows": drawings.plane(["a", "b", "c"], [[0.2, 1], [1, -0.4], [-1, 0.1]], arrows=True),
+        "plane of arrows": drawings.plane(
+            ["a", "b", "c"], [[0.2, 1], [1, -0.4], [-1, 0.1]], arrows=True
+        ),
         "large plane": drawings.plane(TWELVE, NOISE[:, :2], NOISE[:, 2:4] / 4),
         "large mask": drawings.mask_over(TWELVE, twelve),
         "large heads": drawings.cut_into_heads(TWELVE, twelve, 4, "v"),

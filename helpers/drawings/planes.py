@@ -69,9 +69,10 @@ def _points(words: Sequence[str], points: np.ndarray, asker: Any, names: Sequenc
     shown = np.vstack([points, zero]) if arrows else points
     field = _Plane(sheet, shown, labels_of("names", names, 2, False))
     for point in points:
-        sheet.dot(*field.at(point), INKS["x"])
         if arrows:
             field.way(zero[0], point)
+        else:
+            sheet.dot(*field.at(point), INKS["x"])
     field.names(list(zip(points, words, strict=True)), INKS["x"])
     field.below(caption)
     kind = "Arrows from zero to" if arrows else "Points:"
