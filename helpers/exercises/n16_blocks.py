@@ -171,8 +171,8 @@ pattern = Exercise(
         "after that place?",
         "ids[:, None] == ids is True where two places hold the same token. Keep what is earlier "
         "than the query (below the diagonal), then move all of it one column to the right.",
-        "`same = np.tril(ids[:, None] == ids, k=-1)`, and in an array of False `wanted[:, 1:] = "
-        "same[:, :-1]`",
+        "`same = np.tril(ids[:, None] == ids, k=-1)`, then `wanted = np.zeros_like(same)`, "
+        "`wanted[:, 1:] = same[:, :-1]` and `return wanted`",
     ),
 )
 pattern.answer("""

@@ -166,8 +166,9 @@ lens = Exercise(
         "Which two steps lie between the residual stream after the last layer and the logits?",
         "Mean and variance run over the last axis, the features, and keep it. The normalised "
         "vector times gain plus shift is what W_U reads.",
-        "`mean = stream.mean(axis=-1, keepdims=True)`, the same for the variance, then "
-        "`((stream - mean) / np.sqrt(variance + eps) * gain + shift) @ W_U`",
+        "`mean = stream.mean(axis=-1, keepdims=True)`, `variance = stream.var(axis=-1, "
+        "keepdims=True)`, then `return ((stream - mean) / np.sqrt(variance + eps) * gain + shift) "
+        "@ W_U`",
     ),
 )
 lens.answer("""
