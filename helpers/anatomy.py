@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from helpers import layers, models
@@ -72,28 +73,82 @@ def attention(p: Program, at: str, module: layers.MultiHeadAttention, x: str,
     whole = f"{at}/{ops.whole_path(module.num_heads)}"
     p.origins |= {f"{whole}/{k}": getattr(module, f"W_{k}") for k in "qkv"}
     p.origins |= {at: module, f"{at}/out": module.W_o}
+    norms = {k: norm for k in "qk" if _normalises(norm := getattr(module, f"norm_{k}", None))}
+    p.origins |= {f"{whole}/{k} normed": norm for k, norm in norms.items()}
+    learned |= {f"norm_{k}": _array(norm.weight) for k, norm in norms.items()}
     scale = getattr(module, "scale", None)  # 1/√d unless the module says otherwise
+    since = _since(module)
+    _check_places(since, memory, causal)
     return ops.attention(p, at, x, learned, module.num_heads, memory=memory, scale=scale,
-                         causal=causal)  # fmt: skip
+                         causal=causal, since=since)  # fmt: skip
 
 
-def feed_forward(p: Program, at: str, module: layers.FeedForward, x: str) -> str:
-    """FeedForward as operations."""
-    learned = {"W1": _weight(module.W1), "b1": _array(module.W1.bias)}
-    learned |= {"W2": _weight(module.W2), "b2": _array(module.W2.bias)}
-    kind = {nn.ReLU: "relu", nn.GELU: "gelu"}[type(module.activation)]
-    kind += "_tanh" * (getattr(module.activation, "approximate", "none") == "tanh")
-    p.origins |= {f"{at}/hidden": module.W1, f"{at}/{kind}": module.activation}
-    p.origins[f"{at}/out"] = module.W2
-    return ops.feed_forward(p, at, x, learned, kind)
+def _since(module: layers.MultiHeadAttention) -> ops.Since:
+    """Those of its options that a module has."""
+    said = {key: getattr(module, key, None) for key in ("num_kv_heads", "rope", "window")}
+    norm = getattr(module, "norm_q", None)
+    return ops.Since(**said, **({"eps": _eps(norm)} if _normalises(norm) else {}))
+
+
+def _check_places(since: ops.Since, memory: str | None, causal: bool) -> None:
+    if memory is not None and (since.rope or since.window):
+        raise ValueError("memory is given, but rope and window are for places in one text")
+    if since.window and not causal:
+        raise ValueError(f"window is {since.window}, but needs causal=True")
+
+
+def feed_forward(p: Program, at: str, module: nn.Module, x: str) -> str:
+    """FeedForward, or a MixtureOfExperts, as operations."""
+    p.origins[at] = module
+    if hasattr(module, "router"):
+        return _mixture(p, at, module, x)
+    learned = _learned(p, at, module)
+    return ops.feed_forward(p, at, x, learned, _activation(module))
+
+
+def _mixture(p: Program, at: str, module: layers.MixtureOfExperts, x: str) -> str:
+    p.origins[f"{at}/router"] = module.router
+    experts = [_learned(p, f"{at}/expert {i + 1}", e) for i, e in enumerate(module.experts)]
+    p.origins |= {f"{at}/expert {i + 1}": e for i, e in enumerate(module.experts)}
+    kind = _activation(module.experts[0])
+    return ops.mixture(p, at, x, _weight(module.router), experts, module.top_k, kind)
+
+
+def _learned(p: Program, at: str, module: layers.FeedForward) -> dict[str, Any]:
+    """The weights of a feed-forward network, and where its steps come from."""
+    gate = getattr(module, "W_gate", None)
+    maps = {"hidden": module.W1, "out": module.W2} | ({} if gate is None else {"gate": gate})
+    p.origins |= {f"{at}/{step}": linear for step, linear in maps.items()}
+    p.origins[f"{at}/{_activation(module)}"] = module.activation
+    names = {"hidden": "1", "out": "2", "gate": "_gate"}
+    learned = {f"W{names[step]}": _weight(linear) for step, linear in maps.items()}
+    return learned | {f"b{names[step]}": _array(linear.bias) for step, linear in maps.items()}
+
+
+def _activation(module: layers.FeedForward) -> str:
+    """Which kind of operation bends the hidden numbers."""
+    kinds = {nn.ReLU: "relu", nn.GELU: "gelu", nn.SiLU: "silu"}
+    tanh = getattr(module.activation, "approximate", "none") == "tanh"
+    return kinds[type(module.activation)] + "_tanh" * tanh
 
 
 def norm(p: Program, name: str, module: nn.Module, x: str) -> str:
-    """LayerNorm as an operation; nn.Identity is none."""
-    if isinstance(module, nn.Identity):
+    """LayerNorm or RMSNorm as an operation; nn.Identity is none."""
+    if not _normalises(module):
         return x
     p.origins[name] = module
+    if isinstance(module, nn.RMSNorm):
+        return ops.rms_rows(p, name, x, _array(module.weight), _eps(module))
     return ops.normed_rows(p, name, x, (_array(module.weight), _array(module.bias)), module.eps)
+
+
+def _normalises(module: nn.Module | None) -> bool:
+    return module is not None and not isinstance(module, nn.Identity)
+
+
+def _eps(module: nn.RMSNorm) -> float:
+    """What RMSNorm adds below the root: unless said the smallest step of its numbers."""
+    return torch.finfo(module.weight.dtype).eps if module.eps is None else module.eps
 
 
 def encoder_layer(p: Program, at: str, module: layers.EncoderLayer, x: str,
@@ -164,8 +219,12 @@ def _embedded(p: Program, at: str, table: nn.Embedding, positions: nn.Module, ro
 
 
 def _decoder_only(p: Program, model: models.DecoderOnly) -> None:
-    x = _with_places(p, ops.embedding(p, _array(model.tokens.weight)), model)
-    p.origins[x] = model.dropout
+    x = ops.embedding(p, _array(model.tokens.weight))
+    if model.positions is None:  # its layers turn by place
+        p.origins[x] = model.tokens
+    else:
+        x = _with_places(p, x, model)
+        p.origins[x] = model.dropout
     x = encoder(p, "", model, x, causal=True)
     _prediction(p, "", model.output, x)
 

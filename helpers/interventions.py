@@ -21,6 +21,7 @@ from helpers import layers, masks
 from helpers.anatomy import describe, is_part, width
 from helpers.cache import KeyValueCache
 from helpers.operations import OFF, Operation, by_name, has_place, is_off
+from helpers.rotary import rotate
 
 Edit = Callable[..., Tensor]  # a step's name, its value and its inputs → its value as changed
 TABLES = ("x", "segment", "positions")  # whose rows are looked up
@@ -33,7 +34,7 @@ def intervened(model: nn.Module, changes: Sequence[Mapping]) -> Iterator[None]:
 
     They are made in every sequence of a batch, and an inner `with` acts on what an outer one left.
     Raises ValueError, naming the change, for one that no module of the model could make; in the
-    forward, for a key–value cache with changes of rows or masks, as it reads a few rows at a time.
+    forward, for a key–value cache with changes of rows, masks and turns: it reads but a few rows.
     """
     with ExitStack() as undo:
         _Interventions(model, changes, undo).make()
@@ -45,8 +46,11 @@ class _Interventions:
 
     def __init__(self, model: nn.Module, changes: Sequence[Mapping], undo: ExitStack) -> None:
         vectors = np.zeros((1, width(model))) if is_part(model) else None
-        self.program = describe(model, vectors, vectors, causal=True)
+        placed = getattr(model, "rope", None) or getattr(model, "window", None)
+        self.program = describe(model, vectors, None if placed else vectors, causal=True)
         self.model, self.undo = model, undo
+        positions = getattr(model, "positions", None)  # else words alone are what a model reads
+        self.alone = getattr(model, "tokens", None) if positions is None else None
         self.changed = by_name(self.program, changes)
         if outside := [at for at in self.changed if self._is_outside(at)]:
             i = [change["at"] for change in changes].index(outside[0])
@@ -61,7 +65,7 @@ class _Interventions:
                 self._change_group(at, module)
             elif op.kind == "add":
                 self._change_input(at, module)
-            elif at.rpartition("/")[2] not in TABLES:
+            elif at.rpartition("/")[2] not in TABLES or module is self.alone:
                 self._change_step(op, module)
         for name in self.changed.keys() & {"x", "memory"} if is_part(self.model) else ():
             hook = partial(_edit_given, self.edit, name)
@@ -92,7 +96,7 @@ class _Interventions:
 
     def _needs_all_rows(self, change: Mapping) -> bool:
         op = self.program.operations.get(change["at"])
-        return op is not None and ("row" in change or op.kind == "mask")
+        return op is not None and ("row" in change or op.kind in ("mask", "rotate"))
 
     def _hook(self, register: Callable, hook: Callable, **how: bool) -> None:
         self.undo.callback(register(hook, **how).remove)
@@ -100,13 +104,16 @@ class _Interventions:
     def _change_step(self, op: Operation, module: nn.Module) -> None:
         """A module whose output is the operation's matrix, and whose parameters its weights."""
         if op.name in self.changed:
-            self._hook(module.register_forward_hook,
-                       lambda _, args, output: self.edit(op.name, output, *args))  # fmt: skip
+            edit = _side_by_side if "width" in op.options else lambda edit, *values: edit(*values)
+            self._hook(module.register_forward_hook, lambda _, args, output: edit(
+                partial(self.edit, op.name), output, *args))  # fmt: skip
         for name in self.changed.keys() & {*op.weights}:
             key = "bias" if name.endswith(("/b", "/shift")) else "weight"
-            before = getattr(module, key)  # (d_out, d_in), or a row
-            W = before.detach().T if before.ndim == 2 else before.detach()[None]
-            W = self.edit(name, W).T.reshape(before.shape)
+            before = getattr(module, key)  # (d_out, d_in), a row, or a table
+            turned = before.ndim == 2 and isinstance(module, nn.Linear)
+            W = before.detach().T if turned else torch.atleast_2d(before.detach())
+            W = self.edit(name, W)
+            W = W.T if turned else W.reshape(before.shape)
             setattr(module, key, nn.Parameter(W, before.requires_grad))
             self.undo.callback(setattr, module, key, before)
 
@@ -115,6 +122,12 @@ class _Interventions:
         if isinstance(module, layers.MultiHeadAttention):
             if any(name.startswith((f"{at}/head", f"{at}/joined")) for name in self.changed):
                 self._replace(module, "forward", _attend, f"{at}/")
+        elif isinstance(module, layers.MixtureOfExperts):
+            if any(name.startswith(f"{at}/") for name in self.changed):
+                self._replace(module, "forward", _mix, f"{at}/")
+        elif isinstance(module, layers.FeedForward):
+            if f"{at}/gated" in self.changed:
+                self._replace(module, "forward", _gate, f"{at}/")
         elif any(name.startswith(f"{at}/add ") for name in self.changed):
             self._replace(module, "add_and_norm", _add_and_norm, f"{at}/")
 
@@ -161,15 +174,16 @@ def _attend(module: layers.MultiHeadAttention, x: Tensor, mask: masks.Mask = Non
     """MultiHeadAttention.forward, step by step."""
     module._check(x, x if memory is None else memory)
     heads = partial(_each_head, edit, module.num_heads)
-    Q, K, V = module.queries_keys_values(x, memory, cache)
-    Q, K, V = heads("q", Q), heads("k", K), heads("v", V)
-    real, _ = masks.fit(mask, False, Q, K)
+    Q, K, V = (_heads(module, heads, x, x if memory is None else memory) if cache is None
+               else module.queries_keys_values(x, memory, cache))  # fmt: skip
+    K, V = (masks.for_each_head(shared, module.num_heads) for shared in (K, V))
+    T, Tk = Q.shape[2], K.shape[2]
+    real, _ = masks.fit(None if mask is None else mask[..., -Tk:], False, Q, K)
     scores = heads("scores", Q @ K.transpose(-2, -1))  # (B, H, T, Tk)
     ready = heads("scaled", scores * module.scale, scores)
     if causal:
-        T, Tk = ready.shape[-2:]
-        later = ~masks.causal_mask(T, ready.device, Tk - T)
-        ready = heads("masked", ready.masked_fill(later, -torch.inf), ready)
+        hidden = ~masks.causal_mask(T, ready.device, Tk - T, module.window)
+        ready = heads("masked", ready.masked_fill(hidden, -torch.inf), ready)
     allowed = ready != -torch.inf
     allowed = allowed if real is None else allowed & real
     weights = heads("weights", masks.masked_softmax(ready, allowed))
@@ -178,12 +192,54 @@ def _attend(module: layers.MultiHeadAttention, x: Tensor, mask: masks.Mask = Non
     return module.W_o(edit("joined", context.transpose(1, 2).flatten(2)))
 
 
+def _heads(module: layers.MultiHeadAttention, heads: Callable[..., Tensor], x: Tensor,
+           source: Tensor) -> list[Tensor]:  # fmt: skip
+    """MultiHeadAttention.queries_keys_values, step by step, keys and values once for each head.
+
+    Not with a cache, which keeps what heads share: no change of these steps is made then.
+    """
+    found = []
+    for letter, of in zip("qkv", (x, source, source), strict=True):
+        parts = module._split_heads(getattr(module, f"W_{letter}")(of))
+        if module.qk_norm and letter != "v":
+            parts = getattr(module, f"norm_{letter}")(parts)
+        if module.num_heads > 1:  # of one head it is what W_q, W_k or W_v gave
+            parts = heads(letter, masks.for_each_head(parts, module.num_heads))
+        if module.rope is not None and letter != "v":
+            parts = heads(f"{letter} turned", rotate(parts, module.rope), parts)
+        found.append(parts)
+    return found
+
+
 def _each_head(edit: Edit, num_heads: int, step: str, *values: Tensor) -> Tensor:
     """A step of all heads, (B, H, rows, columns), each of them edited by its name."""
     names = ["head"] if num_heads == 1 else [f"head {h + 1}" for h in range(num_heads)]
     edited = [edit(f"{name}/{step}", *(value[:, h] for value in values))
               for h, name in enumerate(names)]  # fmt: skip
     return torch.stack(edited, dim=1)
+
+
+def _side_by_side(edit: Callable[..., Tensor], *values: Tensor) -> Tensor:
+    """A step of all heads, (B, H, T, d_head), edited as one matrix, (B, T, H·d_head)."""
+    whole = edit(*(value.transpose(1, 2).flatten(2) for value in values))
+    return whole.unflatten(-1, (-1, values[0].shape[-1])).transpose(1, 2)
+
+
+def _gate(module: layers.FeedForward, x: Tensor, *, edit: Edit) -> Tensor:
+    """FeedForward.forward with a gate: the product is edited."""
+    gate, hidden = module.activation(module.W_gate(x)), module.W1(x)
+    return module.W2(module.dropout(edit("gated", gate * hidden, gate, hidden)))
+
+
+def _mix(module: layers.MixtureOfExperts, x: Tensor, *, edit: Edit) -> Tensor:
+    """MixtureOfExperts.forward, of which here every expert reads every token."""
+    shares, module.chosen = module.router(x).softmax(dim=-1).topk(module.top_k)
+    shares = shares / shares.sum(dim=-1, keepdim=True)
+    asked = x.new_zeros(*x.shape[:2], len(module.experts)).scatter(-1, module.chosen, shares)
+    asked = edit("chosen", asked)  # (B, T, experts)
+    found = [share[..., None] * expert(x)
+             for share, expert in zip(asked.unbind(-1), module.experts, strict=True)]  # fmt: skip
+    return edit("out", sum(found))
 
 
 def _add_and_norm(layer: layers.ResidualLayer, x: Tensor, sublayer: Callable, norm: nn.Module, *,
@@ -233,4 +289,4 @@ def _edit_given(edit: Edit, name: str, module: nn.Module, args: tuple, kwargs: d
 
 def _refuse_cache(module: nn.Module, args: tuple, kwargs: dict) -> None:
     if any(isinstance(given, KeyValueCache) for given in (*args, *kwargs.values())):
-        raise ValueError("cache holds rows of before: change rows and masks without a cache")
+        raise ValueError("cache holds rows of before: change rows, masks, turns without a cache")

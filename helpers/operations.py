@@ -87,10 +87,40 @@ def gelu_tanh(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def hidden_later(scores: np.ndarray) -> np.ndarray:
-    """−∞ where a key comes after its query: (Tq, Tk)."""
+def rms_norm(x: np.ndarray, gain: Any = 1.0, *, eps: float, width: int = 0) -> np.ndarray:
+    """x / √(mean x² + eps) · gain, of each `width` features by themselves, or of all of a row.
+
+    Zhang and Sennrich (2019), equation 4.
+    """
+    parts = x.reshape(len(x), -1, width or x.shape[1])  # (T, heads, width)
+    size = np.sqrt((parts**2).mean(axis=-1, keepdims=True) + eps)
+    return (parts / size * gain).reshape(x.shape)
+
+
+def turned(x: np.ndarray, base: float) -> np.ndarray:
+    """Each pair of features (2i, 2i + 1) turned by place · base^(−2i/d). Su et al. (2021)."""
+    T, d = x.shape
+    angle = np.arange(T)[:, None] / base ** (np.arange(0, d, 2) / d)  # (T, d/2)
+    even, odd = x[:, 0::2], x[:, 1::2]
+    pairs = even * np.cos(angle) - odd * np.sin(angle), even * np.sin(angle) + odd * np.cos(angle)
+    return np.stack(pairs, axis=-1).reshape(T, d)
+
+
+def routed(scores: np.ndarray, top_k: int) -> np.ndarray:
+    """Shares of the top_k largest scores of each row, zeros elsewhere. Jiang et al. (2024)."""
+    kept = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+    chosen = np.full(scores.shape, -np.inf)
+    np.put_along_axis(chosen, kept, np.take_along_axis(scores, kept, 1), 1)
+    return softmax(chosen)
+
+
+def hidden_later(scores: np.ndarray, window: int | None = None) -> np.ndarray:
+    """−∞ where a key comes after its query, or before the `window` newest: (Tq, Tk)."""
     Tq, Tk = scores.shape
-    return np.where(np.tri(Tq, Tk, Tk - Tq, dtype=bool), scores, -np.inf)
+    seen = np.tri(Tq, Tk, Tk - Tq, dtype=bool)
+    if window is not None:
+        seen &= ~np.tri(Tq, Tk, Tk - Tq - window, dtype=bool)
+    return np.where(seen, scores, -np.inf)
 
 
 # Of each kind: ids of its tokens, inputs, weights, options → its matrix.
@@ -107,14 +137,20 @@ FORMULAS: dict[str, Callable[..., np.ndarray]] = {
     "split": lambda ids, x, start, stop: x[:, start:stop],
     "scores": lambda ids, q, k: q @ k.T,
     "scale": lambda ids, scores, by: scores / by,
-    "mask": lambda ids, scores: hidden_later(scores),
+    "rotate": lambda ids, x, base: turned(x, base),
+    "mask": lambda ids, scores, window=None: hidden_later(scores, window),
     "softmax": lambda ids, x, temperature=1.0: softmax(x / temperature),
     "mix": lambda ids, weights, v: weights @ v,
     "join": lambda ids, *heads: np.concatenate(heads, axis=1),
     "norm": lambda ids, x, *learned, eps: norm(x, *learned, eps=eps),
+    "rms": lambda ids, x, *gain, **how: rms_norm(x, *gain, **how),
     "relu": lambda ids, x: np.maximum(x, 0),
     "gelu": lambda ids, x: x * (1 + _erf(x / math.sqrt(2))) / 2,
     "gelu_tanh": lambda ids, x: gelu_tanh(x),
+    "silu": lambda ids, x: x / (1 + np.exp(-x)),
+    "times": lambda ids, gate, x: gate * x,
+    "route": lambda ids, scores, top_k: routed(scores, top_k),
+    "blend": lambda ids, shares, *found: np.einsum("te,etd->td", shares, np.stack(found)),
     "last": lambda ids, x: x[-1:],
     "mean": lambda ids, x: x.mean(axis=0, keepdims=True),
     "unit": lambda ids, x: x / np.linalg.norm(x, axis=-1, keepdims=True),
@@ -122,8 +158,9 @@ FORMULAS: dict[str, Callable[..., np.ndarray]] = {
 # What is left of an operation that is switched off: what came in, nothing, or the sub-layer alone.
 OFF: dict[str, Callable[..., np.ndarray]] = {
     **dict.fromkeys(("scale", "mask", "norm", "relu", "gelu", "gelu_tanh"), lambda x, *_: x),
-    **dict.fromkeys(("mix", "places", "waves", "linear"), lambda *_: 0.0),
-    "add": lambda x, sublayer: sublayer,
+    **dict.fromkeys(("rotate", "rms", "silu"), lambda x, *_: x),
+    **dict.fromkeys(("mix", "places", "waves", "linear", "blend"), lambda *_: 0.0),
+    **dict.fromkeys(("add", "times"), lambda x, alone: alone),
 }
 
 
@@ -252,24 +289,25 @@ def embedding(p: Program, table: Any, *, rows: str = "text", at: str = "",
 
 
 def attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads: int = 1, *,
-              memory: str | None = None, scale: float | None = None,
-              causal: bool = False) -> str:  # fmt: skip
+              memory: str | None = None, scale: float | None = None, causal: bool = False,
+              since: "Since | None" = None) -> str:  # fmt: skip
     """softmax(Q Kᵀ / √d) V in each head, then W_o if there is one. Paper, section 3.2.
 
-    `learned` holds W_q, W_k, W_v, maybe W_o, (d_in, d_out), and biases b_q, b_k, b_v, b_o.
+    `learned` holds W_q, W_k, W_v, maybe W_o, (d_in, d_out), biases b_q, b_k, b_v, b_o, and of
+    normed queries and keys the gains, norm_q and norm_k.
     """
+    since = Since() if since is None else since
     source = x if memory is None else memory
     width = np.shape(learned["W_q"])[1] // num_heads
     by = math.sqrt(width) if scale is None else 1 / scale
+    home = f"{at}/{whole_path(num_heads)}"
+    whole = {letter: _projection(p, home, letter, of, learned, since, width)
+             for letter, of in zip("qkv", (x, source, source), strict=True)}  # fmt: skip
     heads = []
-    whole = [_projection(p, f"{at}/{whole_path(num_heads)}", letter, of, learned)
-             for letter, of in zip("qkv", (x, source, source), strict=True)]  # fmt: skip
     for h in range(num_heads):
         home = f"{at}/head" if num_heads == 1 else f"{at}/head {h + 1}"
-        parts = whole if num_heads == 1 else [
-            _part(p, f"{home}/{letter}", name, h, num_heads)
-            for letter, name in zip("qkv", whole, strict=True)]  # fmt: skip
-        heads.append(head(p, home, *parts, by=by, causal=causal))
+        parts = [_part(p, home, letter, whole[letter], h, num_heads, since) for letter in "qkv"]
+        heads.append(head(p, home, *parts, by=by, causal=causal, window=since.window))
     joined = heads[0] if num_heads == 1 else p.add(
         f"{at}/joined", "join", *heads, title="heads joined", colour="context")  # fmt: skip
     if learned.get("W_o") is None:
@@ -286,22 +324,58 @@ def whole_path(num_heads: int) -> str:
 NOTES = {"q": "what it looks for", "k": "what it offers", "v": "what it gives"}
 
 
-def _projection(p: Program, at: str, letter: str, x: str, learned: Mapping[str, Any]) -> str:
-    W = f"W_{letter}"
+class Since(NamedTuple):
+    """What attentions since 2017 do besides; nothing of it unless said."""
+
+    num_kv_heads: int | None = None  # of keys and values, each for a group of heads
+    rope: float | None = None  # the base of the speeds at which queries and keys turn
+    window: int | None = None  # how many of the newest words are seen
+    eps: float = 1e-5  # of the norms of queries and keys
+
+
+def _projection(p: Program, home: str, letter: str, x: str, learned: Mapping[str, Any],
+                since: Since, width: int) -> str:  # fmt: skip
+    """The queries, keys or values of all heads; normed, each head's by themselves, if they are."""
+    W, name = f"W_{letter}", f"{home}/{letter}"
     pair = {W: learned[W], "b": learned.get(f"b_{letter}")}
-    return _linear(p, f"{at}/{letter}", x, pair, title=f"{letter} = x {W}", note=NOTES[letter],
-                   colour=letter)  # fmt: skip
+    _linear(p, name, x, pair, title=f"{letter} = x {W}", note=NOTES[letter], colour=letter)
+    if f"norm_{letter}" not in learned:
+        return name
+    return rms_rows(p, f"{name} normed", name, learned[f"norm_{letter}"], since.eps, width=width,
+                    title=f"{letter} normed", colour=letter)  # fmt: skip
 
 
-def _part(p: Program, name: str, whole: str, h: int, num_heads: int) -> str:
-    """A head's own features of all heads' queries, keys or values."""
-    W = p.weights[p.operations[whole].weights[0]]
-    width, letter = W.shape[1] // num_heads, name[-1]
-    return p.add(name, "split", whole, start=h * width, stop=(h + 1) * width, title=letter,
-                 note=NOTES[letter], colour=letter)  # fmt: skip
+def _part(p: Program, home: str, letter: str, whole: str, h: int, num_heads: int,
+          since: Since) -> str:  # fmt: skip
+    """A head's own features of all heads' queries, keys or values, or its group's; turned."""
+    name, kv = whole, since.num_kv_heads or num_heads
+    if num_heads > 1:
+        count = num_heads if letter == "q" else kv
+        group, width = h * count // num_heads, _columns(p, whole) // count
+        several, first = num_heads // count, group * num_heads // count + 1
+        note = NOTES[letter] if several == 1 else f"of heads {first}–{first + several - 1}"
+        name = p.add(f"{home}/{letter}", "split", whole, start=group * width,
+                     stop=(group + 1) * width, title=letter, note=note, colour=letter)  # fmt: skip
+    if since.rope is None or letter == "v":
+        return name
+    return p.add(f"{home}/{letter} turned", "rotate", name, base=since.rope, colour=letter,
+                 title=f"{letter} turned", note="by its place")  # fmt: skip
 
 
-def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool) -> str:
+def _columns(p: Program, name: str) -> int:
+    """How many features a linear step has, or the one that a norm was given."""
+    op = p.operations[name]
+    return p.weights[op.weights[0]].shape[1] if op.kind == "linear" else _columns(p, op.inputs[0])
+
+
+def source_of(p: Program, name: str) -> str:
+    """Of which vectors a head's queries, keys or values were made."""
+    op = p.operations[name]
+    return op.inputs[0] if op.kind == "linear" else source_of(p, op.inputs[0])
+
+
+def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool,
+         window: int | None = None) -> str:  # fmt: skip
     """One head: scores, scaled, masked, weights, context. Paper, equation 1."""
     keys = p.operations[k].rows
     scores = p.add(f"{at}/scores", "scores", q, k, title="q · k", note="score", colour="scores",
@@ -310,8 +384,10 @@ def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool
     ready = p.add(f"{at}/scaled", "scale", scores, by=by, title=f"÷ {root}", note="scaled",
                   colour="scores", columns=keys)  # fmt: skip
     if causal:
-        ready = p.add(f"{at}/masked", "mask", ready, title="mask", note="later ones hidden",
-                      colour="scores", columns=keys)  # fmt: skip
+        far = {} if window is None else {"window": window}
+        note = f"newest {window} seen" if far else "later ones hidden"
+        ready = p.add(f"{at}/masked", "mask", ready, title="mask", note=note, colour="scores",
+                      columns=keys, **far)  # fmt: skip
     weights = p.add(f"{at}/weights", "softmax", ready, title="softmax", note="weight",
                     colour="weights", columns=keys)  # fmt: skip
     return p.add(f"{at}/context", "mix", weights, v, title="Σ weight × v", note="what it gathers",
@@ -324,14 +400,43 @@ def _linear(p: Program, name: str, x: str, learned: Mapping[str, Any], **shown: 
 
 
 def feed_forward(p: Program, at: str, x: str, learned: Mapping[str, Any],
-                 activation: str = "relu") -> str:  # fmt: skip
-    """max(0, x W1 + b1) W2 + b2, or another activation. Paper, section 3.3."""
+                 activation: str = "relu", called: str = "· W2 + b2") -> str:  # fmt: skip
+    """max(0, x W1 + b1) W2 + b2, or another activation. Paper, section 3.3.
+
+    With a W_gate, and b_gate, the activation is that of the gate. Shazeer (2020), equation 6.
+    """
+
+    def bend(x: str) -> str:
+        return p.add(f"{at}/{activation}", activation, x, title=activation.replace("_", ", "),
+                     note="those with a yes")  # fmt: skip
+
+    gate = None if learned.get("W_gate") is None else bend(_linear(
+        p, f"{at}/gate", x, {"W_gate": learned["W_gate"], "b": learned.get("b_gate")},
+        title="x W_gate", note="how far each opens"))  # fmt: skip
     hidden = _linear(p, f"{at}/hidden", x, {"W1": learned["W1"], "b": learned.get("b1")},
                      title="x W1 + b1", note="questions to each word")  # fmt: skip
-    awake = p.add(f"{at}/{activation}", activation, hidden, title=activation.replace("_", ", "),
-                  note="those with a yes")  # fmt: skip
+    awake = bend(hidden) if gate is None else p.add(
+        f"{at}/gated", "times", gate, hidden, title="gate × x W1", note="what it lets through"
+    )  # fmt: skip
     return _linear(p, f"{at}/out", awake, {"W2": learned["W2"], "b": learned.get("b2")},
-                   title="· W2 + b2", note="what to add")  # fmt: skip
+                   title=called, note="what to add")  # fmt: skip
+
+
+def mixture(p: Program, at: str, x: str, router: Any, experts: Sequence[Mapping[str, Any]],
+            top_k: int, activation: str = "relu") -> str:  # fmt: skip
+    """Σ share · expert(x) of the top_k experts that a router, (d, experts), finds for each token.
+
+    Shazeer et al. (2017); Jiang et al. (2024), section 2.1.
+    """
+    scores = _linear(p, f"{at}/router", x, {"W": router}, title="router", colour="scores",
+                     note="which expert fits")  # fmt: skip
+    shares = p.add(f"{at}/chosen", "route", scores, top_k=top_k, title=f"best {top_k}",
+                   note="share of each", colour="weights")  # fmt: skip
+    names = [f"expert {i + 1}" for i in range(len(experts))]
+    found = [feed_forward(p, f"{at}/{name}", x, expert, activation, name)
+             for name, expert in zip(names, experts, strict=True)]  # fmt: skip
+    return p.add(f"{at}/out", "blend", shares, *found, title="Σ share × expert",
+                 note="what to add")  # fmt: skip
 
 
 def normed_rows(p: Program, name: str, x: str, learned: Sequence[Any], eps: float = 1e-5) -> str:
@@ -339,6 +444,12 @@ def normed_rows(p: Program, name: str, x: str, learned: Sequence[Any], eps: floa
     gain, shift = learned
     return p.add(name, "norm", x, weights={"gain": gain, "shift": shift}, eps=eps, title="norm",
                  note="mean 0, deviation 1")  # fmt: skip
+
+
+def rms_rows(p: Program, name: str, x: str, gain: Any, eps: float = 1e-5, **more: Any) -> str:
+    """RMSNorm with its gain, of each `width` features by themselves if said."""
+    return p.add(name, "rms", x, weights={"gain": gain}, eps=eps,
+                 **({"title": "norm", "note": "mean of squares 1"} | more))  # fmt: skip
 
 
 def add_and_norm(p: Program, at: str, x: str, sublayer: Callable[[str], str],

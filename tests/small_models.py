@@ -17,6 +17,9 @@ from helpers.operations import Program
 from helpers.pretrained import SentenceEncoder
 
 PRE = {"pre_norm": True, "activation": "gelu_tanh"}
+LLAMA = {"pre_norm": True, "rms_norm": True, "rope": 100.0, "gated": True, "activation": "silu",
+         "bias": False, "num_kv_heads": 2}  # fmt: skip
+NORMED = {"num_kv_heads": 2, "qk_norm": True, "rms_norm": True, "gated": True}
 WORDS = Tokenizer(WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
 
 
@@ -110,4 +113,19 @@ CASES: dict[str, Callable[[], Case]] = {
     "decoder layer": lambda: drawn(12, DecoderLayer(6, 2, 8), 6, 6),
     "encoder": lambda: drawn(13, Encoder(6, 2, 8, 2, **PRE), 6, how={"causal": True}),
     "decoder": lambda: drawn(14, Decoder(6, 2, 8, 1, **PRE), 6, 6),
+    "llama": lambda: drawn(15, DecoderOnly(11, 7, 8, 4, 6, 2, window=3, **LLAMA), 11),
+    "qwen": lambda: drawn(
+        21,
+        DecoderOnly(11, 7, 6, 4, 8, 1, d_head=4, qk_norm=True, tie_weights=True, eps=0.1, **LLAMA),
+        11,
+    ),
+    "mixtral": lambda: drawn(17, DecoderOnly(11, 7, 4, 2, 5, 1, num_experts=3, **LLAMA), 11),
+    "attention only": lambda: drawn(18, DecoderOnly(11, 7, 6, 2, None, 2), 11),
+    "shared heads": lambda: drawn(
+        19, MultiHeadAttention(6, 6, 3, d_head=2, num_kv_heads=1, qk_norm=True), 6, 6
+    ),
+    "one turned head": lambda: drawn(
+        22, MultiHeadAttention(5, 4, 1, rope=9.0, window=2, qk_norm=True), 5, how={"causal": True}
+    ),
+    "rms decoder": lambda: drawn(20, Decoder(8, 4, 6, 1, activation="gelu", **NORMED), 8, 8),
 }

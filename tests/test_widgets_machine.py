@@ -146,6 +146,36 @@ def test_what_is_open_is_all_that_the_kernel_sends(one, monkeypatch):
     assert "x + positions" not in shown.kept["before"] and "next" in shown.kept["before"]
 
 
+@pytest.fixture(scope="module")
+def today():
+    torch.manual_seed(0)
+    return DecoderOnly(7, 9, 8, 4, 6, 1, num_kv_heads=2, rope=100.0, qk_norm=True, pre_norm=True,
+                       rms_norm=True, num_experts=3, activation="silu", gated=True)  # fmt: skip
+
+
+def test_a_model_of_today_has_room_and_pictures_of_its_heads(today):
+    """No table says for how many words; keys are drawn as they are compared."""
+    shown = Machine(today, SENTENCE, WORDS, at="layer 1/attention/head 3")
+    logits = today(torch.tensor([shown._ids()["text"]]))[0].detach()
+    np.testing.assert_allclose(shown.values["logits"], logits, atol=1e-5)
+    assert "weight" in shown.picture().alt
+    shown.text = " ".join(["the"] * 9)
+    with pytest.raises(ValueError, match="text has 10 words, but needs 1 to 9"):
+        shown.text = " ".join(["the"] * 10)
+    shown.intervene("layer 1/feed-forward", off=True)
+    shown.intervene("layer 1/feed-forward/expert 2", off=True)
+    assert [change["at"] for change in shown.changes] == [
+        "layer 1/feed-forward/out", "layer 1/feed-forward/expert 2/out"]  # fmt: skip
+
+
+def test_of_a_head_of_today_the_kernel_sends_all_that_is_seen(today, monkeypatch):
+    monkeypatch.setattr(machine, "IN_BROWSER", 10)
+    at = "layer 1/attention/head 3"
+    sent = Machine(today, SENTENCE, WORDS, at=at).kept["values"]
+    steps = ("k turned", "q turned", "k", "q", "v", "scores", "scaled", "masked", "weights")
+    assert {"layer 1/norm 1", "next", *(f"{at}/{step}" for step in steps)} <= set(sent)
+
+
 def test_words_and_picture_say_what_is_open(two):
     shown = Machine(two, "shop sells", (WORDS, FRENCH), at="encoder/layer 1")
     assert repr(shown).startswith("A model opened at encoder/layer 1, on “shop sells”")

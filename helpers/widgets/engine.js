@@ -30,12 +30,13 @@ function awake({ data, rows, columns }) {
   for (let at = 0; at < data.length; at++) out.data[at] = Math.max(data[at], 0);
   return out;
 }
-/** −∞ where a key comes after its query. */
-function hiding(x) {
+/** −∞ where a key comes after its query, or before the newest ones of a window. */
+function hiding(x, window = Infinity) {
   const [out, later] = [copied(x), x.columns - x.rows + 1];
   for (let i = 0; i < x.rows; i++) {
     const first = Math.max(0, Math.min(x.columns, i + later));
     out.data.fill(-Infinity, i * x.columns + first, (i + 1) * x.columns);
+    out.data.fill(-Infinity, i * x.columns, i * x.columns + Math.max(0, first - window));
   }
   return out;
 }
@@ -106,6 +107,35 @@ function normal(row, out, eps, gain, shift) {
     out[j] = ((gain?.data[j] ?? 1) * (row[j] - mean)) / deviation + (shift?.data[j] ?? 0);
 }
 
+/** x / √(mean x² + eps) · gain, of each `width` numbers by themselves. */
+function rootMeanSquared(row, out, eps, gain, width = row.length) {
+  for (let start = 0; start < row.length; start += width) {
+    const mean = total(row.subarray(start, start + width), (x) => x * x) / width;
+    const size = Math.sqrt(mean + eps);
+    for (let j = 0; j < width; j++) out[start + j] = (row[start + j] / size) * (gain?.data[j] ?? 1);
+  }
+}
+
+/** Pairs of features turned, each by its place times the speed of the pair. */
+export const speedOf = (j, d, base) => base ** ((j - (j % 2)) / d);
+function rotated({ data, rows, columns }, base) {
+  const slow = range(columns, (j) => speedOf(j, columns, base));
+  return filled(rows, columns, (i, j, at) => {
+    const angle = i / slow[j];
+    const [along, across] = [data[at] * Math.cos(angle), data[at + (j % 2 ? -1 : 1)] * Math.sin(angle)];
+    return j % 2 ? across + along : along - across;
+  });
+}
+
+/** Where the `count` largest numbers of a row stand; of equal ones the first. */
+export const largestAt = (row, count) =>
+  new Set([...row.keys()].sort((a, b) => row[b] - row[a] || a - b).slice(0, count));
+/** Shares of the largest numbers alone. */
+function routed(row, out, count) {
+  const kept = largestAt(row, count);
+  shares(row.map((x, j) => (kept.has(j) ? x : -Infinity)), out, 1);
+}
+
 /** The error function, by its series: x + 2x³/3 + 4x⁵/15 + …, all of one sign, times e^(−x²). */
 export function erf(x) {
   if (Math.abs(x) > 6) return Math.sign(x);
@@ -134,7 +164,8 @@ const KINDS = {
   split: (ids, { start, stop }, x) => sliced(x, start, stop),
   scores: (ids, _, q, k) => product(q, turned(k)),
   scale: (ids, { by }, scores) => shrunk(scores, by),
-  mask: (ids, _, scores) => hiding(scores),
+  rotate: (ids, { base }, x) => rotated(x, base),
+  mask: (ids, { window }, scores) => hiding(scores, window),
   softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
   mix: (ids, _, weights, v) => product(weights, v),
   join: (ids, _, ...heads) => {
@@ -143,9 +174,16 @@ const KINDS = {
   },
   norm: (ids, { eps }, x, gain, shift) =>
     byRow(x, (row, out) => normal(row, out, eps, gain, shift)),
+  rms: (ids, { eps, width }, x, gain) =>
+    byRow(x, (row, out) => rootMeanSquared(row, out, eps, gain, width)),
   relu: (ids, _, x) => awake(x),
   gelu: (ids, _, x) => each(x, (value) => (value * (1 + erf(value / Math.SQRT2))) / 2),
   gelu_tanh: (ids, _, x) => each(x, (value) => 0.5 * value * (1 + bent(value))),
+  silu: (ids, _, x) => each(x, (value) => value / (1 + Math.exp(-value))),
+  times: (ids, _, x, y) => filled(x.rows, x.columns, (i, j, at) => x.data[at] * y.data[at]),
+  route: (ids, { top_k }, x) => byRow(x, (row, out) => routed(row, out, top_k)),
+  blend: (ids, _, shares, ...found) => filled(shares.rows, found[0].columns, (i, j, at) =>
+    total(range(found.length, (e) => shares.data[i * found.length + e] * found[e].data[at]), (x) => x)),
   last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
   mean: (ids, _, { data, rows, columns }) =>
     filled(1, columns, (_, j) => total(range(rows, (i) => data[i * columns + j]), (x) => x) / rows),
@@ -159,9 +197,9 @@ export const nothing = ({ rows, columns }) => empty(rows, columns);
 /** What is left where an operation is switched off: what came in, nothing, or the sub-layer alone. */
 export const LEFT = {
   ...Object.fromEntries(
-    ["scale", "mask", "norm", "relu", "gelu", "gelu_tanh"].map((kind) => [kind, asItCame])),
-  ...Object.fromEntries(["mix", "places", "waves", "linear"].map((kind) => [kind, nothing])),
-  add: (value, x, sublayer) => sublayer,
+    ["scale", "mask", "norm", "relu", "gelu", "gelu_tanh", "rotate", "rms", "silu"].map((kind) => [kind, asItCame])),
+  ...Object.fromEntries(["mix", "places", "waves", "linear", "blend"].map((kind) => [kind, nothing])),
+  ...Object.fromEntries(["add", "times"].map((kind) => [kind, (value, x, alone) => alone])),
 };
 
 /** What is fixed about each operation, in the order in which Python lists it. */

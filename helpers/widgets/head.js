@@ -9,8 +9,9 @@ const TOP = 52;
 function plan(view) {
   const { engine, values, at, width } = view;
   const op = (name) => engine.by[`${at}/${name}`];
-  const source = ({ kind, inputs }) => (kind === "split" ? inputs[0].inputs[0] : inputs[0]);
-  const [q, k, v, weights, context] = ["q", "k", "v", "weights", "context"].map(op);
+  const source = ({ kind, inputs }) => (kind === "linear" ? inputs[0] : source(inputs[0]));
+  const [weights, context] = ["weights", "context"].map(op);
+  const [q, k, v] = [...op("scores").inputs, context.inputs[1]]; // as they are compared: maybe turned
   const steps = ["scores", "scaled", "masked", "weights"].map(op).filter(Boolean);
   const p = { q, k, v, weights, context, steps, x: source(k), asked: source(q) };
   p.keys = namesOf(view, k.rows, values[k.name].rows);

@@ -19,13 +19,14 @@ function switches(engine, at) {
     const [own, group] = [parts.at(-1), parts.at(-2) ?? at.split("/").pop()];
     const of = parts.length > 2 && parts.at(-3).match(/^(self|cross)-/) ? `${parts.at(-3).slice(0, 5)} ` : "";
     const places = NAMED[kind] === "positions"; // of an encoder's text and of a decoder's
+    const turn = kind === "rotate" ? own : undefined; // of queries and keys
     const label = kind === "mix" ? of + group.replace(/^head$/, "attention")
       : kind === "add" && own.startsWith("add ") ? own.replace("add", "residual")
-      : kind === "norm" ? own
+      : kind === "norm" || kind === "rms" ? own
       : own === "out" && group === "feed-forward" ? group
       : own === "out" && /attention$/.test(group) && parts.length < 2 ? "all heads"
       : places && parts.length > 1 ? `${group} positions`
-      : parts.length < 2 || !many ? NAMED[kind] : undefined;
+      : parts.length < 2 || !many ? NAMED[kind] ?? turn : undefined;
     if (label && (places || parts.length < (layered ? 2 : 4))) found.set(label, name);
   }
   return [...found];
@@ -205,9 +206,14 @@ async function render({ model, el }) {
   function tellCache() {
     const keys = engine.operations.filter(({ name, kind, rows }) => kind === "linear" && name.endsWith("/k") && rows === grows);
     const words = view.tokens[grows];
-    const cells = words.map((word, i) => h("td", { className: i === words.length - 1 ? "new" : "" }, h("i"), h("i")));
-    const lines = keys.map(({ name }) => h("tr", {}, h("th", {}, parent(parent(name)).replaceAll("/", " ")),
-      ...cells.map((cell) => cell.cloneNode(true))));
+    /** How many of the newest words a layer keeps: all, but for a window. */
+    const window = (at) => below(engine, at).find(({ kind }) => kind === "mask")?.options.window ?? words.length;
+    const lines = keys.map(({ name }) => {
+      const at = parent(parent(name));
+      const first = words.length - window(at);
+      return h("tr", {}, h("th", {}, at.replaceAll("/", " ")), ...words.map((word, i) =>
+        h("td", { className: i === words.length - 1 ? "new" : "" }, ...(i < first ? [] : [h("i"), h("i")]))));
+    });
     const head = h("tr", {}, h("td"), ...words.map((word) => h("th", {}, visible(word, 10))));
     const crossing = engine.operations.filter(({ kind, columns, rows }) =>
       kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0]);

@@ -303,12 +303,15 @@ class Machine(Widget):
         p, at, now = self._program, self.at, self.values
         if f"{at}/scores" not in p.operations:
             return self._matrix(at) if at in p.operations else flow(rows_of(p, at))
-        q, k, v = (p.operations[f"{at}/{letter}"] for letter in "qkv")
-        if self.changes or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
+        masked = p.operations.get(f"{at}/masked")
+        asked = (*p.operations[f"{at}/scores"].inputs, p.operations[f"{at}/context"].inputs[1])
+        q, k, v = (p.operations[name] for name in asked)
+        far = masked is not None and "window" in masked.options
+        if self.changes or far or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
             return self._matrix(f"{at}/weights")
-        source = p.operations[k.inputs[0]].inputs[0] if k.kind == "split" else k.inputs[0]
+        source = operations.source_of(p, k.name)
         return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
-                    self._asker(), causal=f"{at}/masked" in p.operations)  # fmt: skip
+                    self._asker(), causal=masked is not None)  # fmt: skip
 
     def _asker(self) -> int:
         newest = len(next(iter(self.tokens.values()))) - 1
@@ -384,7 +387,8 @@ def _room(p: Program, model: Any) -> int:
     """The most words that a model has places for."""
     tables = [len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "places"]
     waves = getattr(getattr(model, "positions", None), "table", None)
-    return min([ROOM, *tables] + ([] if waves is None else [len(waves)]))
+    turned = getattr(model, "context_length", None)  # of a model that has no table
+    return min([ROOM, *tables, *([] if waves is None else [len(waves)]), turned or ROOM])
 
 
 def _deflated(data: Any) -> bytes:

@@ -204,7 +204,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
       share: value / largest, size: how.size, ...own };
   });
 }
-const SIGNS = { linear: ["×", "+"], scores: ["×"], mix: ["×"], add: ["+"], embed: ["×"] };
+const SIGNS = { linear: ["×", "+"], scores: ["×"], mix: ["×"], add: ["+"], embed: ["×"], times: ["×"] };
 /** A stage: what goes in, what is learned, and what comes out, each a matrix with its numbers. */
 export function stageScene(view) {
   const { engine, values, at, width } = view;

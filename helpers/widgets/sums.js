@@ -1,7 +1,7 @@
 // Where a number of the machine comes from: its computation written out with the real terms, so that
 // what is printed, evaluated as printed, gives the number that is shown.
 import { visible } from "./shared.js";
-import { LEFT, RUN, erf, nothing, predicts, range, total } from "./engine.js";
+import { LEFT, RUN, erf, largestAt, nothing, predicts, range, speedOf, total } from "./engine.js";
 
 const MINUS = "−";
 const hair = (x, share, most) => Math.min(share * Math.max(1, Math.abs(x)), most);
@@ -88,7 +88,7 @@ function settled(build, shown) {
     for (const between of [3, 4, 2, 5, 6, 8]) {
       const number = (most) => (x) => inFormula(x, most);
       const [text, ...claims] = [build(number(decimals), number(between))].flat();
-      line = `${text} = ${shown}`.replace(/(^|together |[(,:=] ?)\((−[\d.e−∞]+)\)(?!\^)/g, "$1$2");
+      line = `${text} = ${shown}`.replace(/(^|together |; |[(,:=] ?)\((−[\d.e−∞]+)\)(?!\^)/g, "$1$2");
       if ([...line.split("; "), ...claims].every(holds)) return line;
     }
   }
@@ -115,6 +115,8 @@ const alone = (a) => ({ size: a.x, text: (n) => n(a.x), from: [a] });
 const froms = (terms) => terms.flatMap(({ from }) => from);
 const root = (by) => (near(by * by, (by * by).toFixed(0)) ? `√${(by * by).toFixed(0)}` : null);
 
+const small = (eps) => eps.toFixed(12).replace(/0+$/, "");
+
 /** Terms added up, and maybe a bias as the last. */
 function sumOf(terms, bias) {
   const all = ordered(terms);
@@ -129,6 +131,23 @@ const ofOne = (text) => ({ cell, i, j, op }) => {
   const before = cell(0, i, j);
   return { build: (n, middle) => text(n(before.x), n, { x: before.x, middle, op }), from: [before] };
 };
+
+/** Shares of one whole: what softmax makes of the number in column j, among those that share. */
+function wholeOf({ row, j, temperature }, cells) {
+  const largest = Math.max(...cells.map(({ x }) => x));
+  const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
+  const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
+  const share = (x) => Math.exp((x - largest) / temperature);
+  const terms = ordered(cells.filter(({ x }) => x !== -Infinity).map((from) => (
+    { size: share(from.x), text: (n) => power(n, from.x), from: [from] })));
+  const [own, whole] = [row()[j], total(terms, ({ size }) => size)];
+  const build = (n, middle) => {
+    const [top, bottom] = [power(n, own.x), added(terms, n)];
+    const [upper, lower] = [middle(share(own.x)), middle(whole)];
+    return [`${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`, `${top} = ${upper}`, `${bottom} = ${lower}`];
+  };
+  return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
+}
 
 /** Of each kind, how a number is made: { build, from }. `cell(which, row, column)` is a number of the inputs
  *  and then the weights, `row()` all of its row in the first; `build(n, middle)` writes parts by n. */
@@ -165,21 +184,23 @@ const MADE = {
   mix: (context) => sumOf(rowTimesColumn(context)),
   scores: ({ row, cell, j }) => sumOf(row().map((x, k) => times(x, cell(1, j, k)))),
   scale: ofOne((x, n, { op: { options: { by } } }) => `${x} ÷ ${root(by) ?? n(by)}`),
-  softmax({ row, j, temperature }) {
-    const cells = row();
-    const largest = Math.max(...cells.map(({ x }) => x));
-    const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
-    const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
-    const share = (x) => Math.exp((x - largest) / temperature);
-    const terms = ordered(cells.filter(({ x }) => x !== -Infinity).map((from) => (
-      { size: share(from.x), text: (n) => power(n, from.x), from: [from] })));
-    const [own, whole] = [cells[j], total(terms, ({ size }) => size)];
+  rotate({ cell, i, j, size, op: { options: { base } } }) {
+    const [odd, d] = [j % 2, size(0).columns];
+    const [own, other] = [cell(0, i, j), cell(0, i, j + (odd ? -1 : 1))];
+    const angle = `${i} ÷ ${base}^(${j - odd} ÷ ${d})`;
     const build = (n, middle) => {
-      const [top, bottom] = [power(n, own.x), added(terms, n)];
-      const [upper, lower] = [middle(share(own.x)), middle(whole)];
-      return [`${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`, `${top} = ${upper}`, `${bottom} = ${lower}`];
+      const by = middle(i / speedOf(j, d, base));
+      const [along, across] = [`${n(own.x)} × cos(${by})`, `${n(other.x)} × sin(${by})`];
+      return `angle: ${angle} = ${by}; ` + (odd ? `${across} + ${along}` : `${along} − ${across}`);
     };
-    return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
+    return { build, from: odd ? [other, own] : [own, other] };
+  },
+  softmax: (context) => wholeOf(context, context.row()),
+  route(context) {
+    const cells = context.row();
+    const kept = largestAt(cells.map(({ x }) => x), context.op.options.top_k);
+    if (!kept.has(context.j)) return { build: null, from: cells };
+    return wholeOf(context, cells.filter((_, k) => kept.has(k)));
   },
   norm({ row, cell, j, op: { weights, options } }) {
     const [cells, learned] = [row(), weights.map((_, k) => cell(k + 1, 0, j))];
@@ -187,7 +208,7 @@ const MADE = {
     const mean = total(cells, ({ x }) => x) / d;
     const apart = ({ x }) => (x - mean) ** 2;
     const spread = Math.sqrt(total(cells, apart) / d + options.eps);
-    const eps = options.eps.toFixed(12).replace(/0+$/, "");
+    const eps = small(options.eps);
     const build = (n, middle) => {
       const less = ({ x }) => `(${n(x)} − ${middle(mean)})`;
       const squares = cells.map((one) => ({ size: apart(one), text: () => `${less(one)}^2` }));
@@ -198,12 +219,32 @@ const MADE = {
     };
     return { build, from: [own, ...learned, ...cells] };
   },
+  rms({ row, cell, j, op: { weights, options: { eps, width } } }) {
+    const all = row();
+    const d = width ?? all.length;
+    const cells = all.slice(j - (j % d), j - (j % d) + d);
+    const [own, learned] = [all[j], weights.map((_, k) => cell(k + 1, 0, j % d))];
+    const spread = Math.sqrt(total(cells, ({ x }) => x * x) / d + eps);
+    const build = (n, middle) => {
+      const squares = ordered(cells.map(({ x }) => ({ size: x * x, text: () => `${n(x)}^2` })));
+      const gain = learned.map(({ x }) => ` × ${n(x)}`);
+      return `size: √((${added(squares, n)}) ÷ ${d} + ${small(eps)}) = ${middle(spread)}; ` +
+        `${n(own.x)} ÷ ${middle(spread)}${gain.join("")}`;
+    };
+    return { build, from: [own, ...learned, ...cells] };
+  },
   relu: ofOne((x) => `max(0, ${x})`),
   gelu: ofOne((text, _, { x, middle }) => {
     const part = middle(CALLED.Φ(x));
     return [`${text} × Φ(${text}) = ${text} × ${part}`, `Φ(${text}) = ${part}`];
   }),
   gelu_tanh: ofOne((x) => `0.5 × ${x} × (1 + tanh(√(2 ÷ π) × (${x} + 0.044715 × ${x}^3)))`),
+  silu: ofOne((text, n, { x }) => `${text} ÷ (1 + e^${n(-x)})`),
+  times: ({ cell, i, j }) => sumOf([times(cell(0, i, j), cell(1, i, j))]),
+  blend({ row, cell, i, j }) {
+    const asked = row().flatMap((share, e) => (share.x ? [times(share, cell(e + 1, i, j))] : []));
+    return asked.length ? sumOf(asked) : { build: null, from: row() };
+  },
   mean({ cell, j, size }) {
     const terms = ordered(range(size(0).rows, (k) => alone(cell(0, k, j))));
     return { build: (n) => `(${added(terms, n)}) ÷ ${terms.length}`, from: froms(terms) };
@@ -222,10 +263,13 @@ const quoted = (token) => `“${visible(String(token))}”`;
 /** What a number is, of a word: by the last part of its operation's name, or by its kind. */
 const NOUNS = {
   q: "query of", k: "key of", v: "value of", hidden: "hidden number of", out: "what is added to",
+  "q normed": "normed query of", "k normed": "normed key of", gate: "gate of", gated: "hidden number, gated, of",
+  "q turned": "query, turned by its place, of", "k turned": "key, turned by its place, of",
   embed: "word vector of", given: "word vector of", waves: "position of", places: "position of",
   same: "segment of", add: "sum for", mix: "what is gathered by", join: "what all heads gathered for",
-  norm: "normed number of", relu: "hidden number, if positive, of", gelu: "hidden number, bent, of",
-  gelu_tanh: "hidden number, bent, of", last: "vector of", linear: "new number of",
+  norm: "normed number of", rms: "normed number of", relu: "hidden number, if positive, of",
+  gelu: "hidden number, bent, of", gelu_tanh: "hidden number, bent, of", silu: "hidden number, bent, of",
+  last: "vector of", linear: "new number of",
 };
 
 /** Names for rows and columns, of the words that a learner typed; they are text, never HTML. */
@@ -251,18 +295,21 @@ function naming(engine, texts, tokens) {
 function inWords(op, i, j, { who, column }, x) {
   const [a, b] = [who(op, i), column(op, j)];
   const pair = `score of ${b} for ${a}`;
-  const [next, letter] = [op.columns === "vocab", op.name.at(-1)];
+  const [next, letter, expert] = [op.columns === "vocab", op.name.at(-1), `expert ${j + 1}`];
   const of = {
     "one-hot": () => `is ${a} the word ${b}? ${x ? "yes" : "no"}`,
     ids: () => `the number of ${a} in the list of words, counted from 0`,
     scores: () => pair,
     scale: () => `scaled ${pair}`,
-    mask: () => (x === -Infinity ? `−∞: ${b} comes later than ${a}` : `${pair}, not hidden`),
+    mask: () => (x !== -Infinity ? `${pair}, not hidden` : j > i ? `−∞: ${b} comes later than ${a}`
+      : `−∞: ${b} is not among the ${op.options.window} newest that ${a} sees`),
     softmax: () => next ? `probability that ${b} comes after ${a}` : `weight of ${b} for ${a} (the largest score is taken off first, which changes no share)`,
+    route: () => (x ? `share of ${expert} for ${a}` : `${expert} is not among the ${op.options.top_k} that ${a} asks`),
     mean: () => `mean of all words, ${b}`,
     unit: () => `sentence vector, of length 1, ${b}`,
     split: () => `${NOUNS[letter]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
   };
+  if (op.name.endsWith("/router")) return `score of ${expert} for ${a}`;
   if (next && op.kind === "linear") return `score of ${b} as the word after ${a}`;
   const noun = NOUNS[op.name.split("/").at(-1)] ?? NOUNS[op.kind];
   return of[op.kind]?.() ?? `${noun} ${a}, ${b}`;
@@ -301,8 +348,8 @@ function made(values, op, i, j) {
   if (setByHand(values, op.name, i, j)) return { note: "set by hand", from: [] };
   if (values[RUN].changes.some(({ at, off }) => off && at === op.name) && op.kind in LEFT) {
     if (LEFT[op.kind] === nothing) return { note: "switched off: nothing", from: [] };
-    const which = op.kind === "add" ? 1 : 0;
-    const note = which ? "switched off: what was found alone" : "switched off: as it came in";
+    const which = op.kind in { add: 1, times: 1 } ? 1 : 0;
+    const note = op.kind === "add" ? "switched off: what was found alone" : "switched off: as it came in";
     return { note, ...copy(context.cell(which, i, j)) };
   }
   if (op.kind !== "split") return { from: [], ...MADE[op.kind]?.(context) };

@@ -232,6 +232,8 @@ def switches(page) -> list[str]:
 
 NORMS = DecoderOnly(7, 16, 8, 2, 16, 2, pre_norm=True)
 BOTH = Transformer(7, 7, 8, 2, 16, 2)
+TODAY = DecoderOnly(7, 16, 8, 2, 16, 1, num_kv_heads=1, rope=100.0, window=2, qk_norm=True,
+                    pre_norm=True, rms_norm=True, gated=True, activation="silu")  # fmt: skip
 LAYER = ["head 1", "head 2", "residual 1", "norm 1", "feed-forward", "residual 2", "norm 2"]
 
 
@@ -247,6 +249,9 @@ LAYER = ["head 1", "head 2", "residual 1", "norm 1", "feed-forward", "residual 2
         (BOTH, "encoder", ["positions"]),
         (BOTH, "decoder/positions", ["positions"]),
         (BOTH, "encoder/layer 2/norm 1", LAYER),
+        (TODAY, "", ["norm"]),
+        (TODAY, "layer 1", [*LAYER, "q normed", "k normed"]),
+        (TODAY, "layer 1/attention/head 2", ["q turned", "k turned", "÷ √d", "mask", "head 2"]),
     ],
 )
 def test_every_page_has_its_switches(page_of, model, at, names):
@@ -266,3 +271,23 @@ def test_features_with_names_are_drawn_everywhere(page_of, at):
     painted = "c => new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height)"
     painted += ".data.buffer).filter((pixel) => pixel >>> 24).length"
     assert page.locator("canvas[tabindex='0']").evaluate(painted) > 2000
+
+
+def test_a_head_of_today_compares_what_is_turned(page_of):
+    """What is told of a number leads back from the turned key to the key and what was normed."""
+    at = "layer 1/attention/head 2"
+    told = {"k turned": "key, turned by its place, of “sells”", "k": "key of “sells”"}
+    for step, words in told.items():
+        page = page_of(
+            Machine(TODAY, "shop sells", APPLE_WORDS, at=at, cell=[f"{at}/{step}", 1, 0])
+        )
+        said = hand(page)
+        assert words in said and ("cos(1.0)" in said) == (step == "k turned")
+        assert "k normed sells" in said or step == "k turned"
+
+
+def test_a_window_keeps_the_newest_words_alone(page_of):
+    page = page_of(Machine(TODAY, "the shop sells apple", APPLE_WORDS))
+    page.locator("summary", has_text="what is kept").click()
+    cells = page.locator(".cache tr").nth(1).locator("td")
+    assert [cells.nth(i).locator("i").count() for i in range(4)] == [0, 0, 2, 2]

@@ -116,6 +116,22 @@ def options(rng: np.random.Generator) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def since(rng: np.random.Generator) -> dict[str, Any]:
+    """Sizes and options of a language model as they have been since 2017."""
+    kv, group = (int(rng.integers(1, 3)) for _ in range(2))
+    experts = int(rng.integers(2, 5)) if rng.integers(2) else None
+    return {
+        "d_model": 4 * kv, "num_heads": kv * group, "num_kv_heads": kv, "d_head": 4,
+        "d_ff": int(rng.integers(3, 8)) if rng.integers(8) else None, "pre_norm": True,
+        "activation": str(rng.choice([*layers.ACTIVATIONS])) if rng.integers(3) else "silu",
+        "bias": bool(rng.integers(2)),
+        "rope": float(rng.choice([10.0, 10000.0])), "qk_norm": bool(rng.integers(2)),
+        "window": int(rng.integers(1, 6)) if rng.integers(2) else None, "num_experts": experts,
+        "rms_norm": bool(rng.integers(3)), "gated": bool(rng.integers(3)), "top_k": 2,
+        "eps": float(rng.choice([1e-6, 1e-3])),
+    }  # fmt: skip
+
+
 def vectors(rng: np.random.Generator, d: int) -> torch.Tensor:
     return torch.tensor(rng.normal(size=(1, rng.integers(1, 8), d)), dtype=torch.float32)
 
@@ -156,11 +172,20 @@ def sentence_encoder(rng: np.random.Generator) -> tuple[torch.nn.Module, Callabl
     return made, lambda: {"text": ids(rng, 20)}
 
 
+def of_today(rng: np.random.Generator) -> tuple[torch.nn.Module, Callable]:
+    """A language model as they are written since 2017."""
+    made = models.DecoderOnly(9, 8, **since(rng), num_layers=int(rng.integers(1, 3)))
+    return made, lambda: {"text": ids(rng, 9)}
+
+
 def cases(seed: int, sentences: int) -> Iterator[Case]:
-    """A random model, all its parameters too, with some sentences."""
+    """A random model, all its parameters too, with some sentences; from 100 on those of today."""
     rng = np.random.default_rng(seed)
     kinds = (language_model, translator, sentence_encoder)
-    made, sentence = kinds[seed % 4 - 1](rng) if seed % 4 else part(rng, PARTS[seed // 4 % 5])
+    made, sentence = (
+        of_today(rng) if seed >= 100
+        else kinds[seed % 4 - 1](rng) if seed % 4 else part(rng, PARTS[seed // 4 % 5])
+    )  # fmt: skip
     torch.manual_seed(seed)
     with torch.no_grad():
         for parameter in made.eval().parameters():
@@ -176,7 +201,7 @@ def cases(seed: int, sentences: int) -> Iterator[Case]:
         yield Case(program, texts, seen(program, made, inputs))
 
 
-MODULES = ("linear", "norm", "relu", "gelu", "gelu_tanh")  # whose output is a module's
+MODULES = ("linear", "norm", "rms", "relu", "gelu", "gelu_tanh", "silu")  # a module's output
 
 
 def watched(program: Program, made: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
@@ -185,10 +210,16 @@ def watched(program: Program, made: torch.nn.Module) -> Iterator[tuple[str, torc
     for at, name in program.origins.items():
         of = parts[name]
         if isinstance(of, layers.ResidualLayer) and at not in program.operations:
-            last = 2 + isinstance(of, layers.DecoderLayer)  # a layer's own output
+            last = sum(f"{at}/add {i}" in program.operations for i in (1, 2, 3))  # its own output
             yield f"{at}/{'add' if of.pre_norm else 'norm'} {last}", of
         elif at in program.operations and program.operations[at].kind in MODULES:
-            yield at, of
+            if "/expert " not in at:  # of which only some tokens ask
+                yield at, of
+
+
+def side_by_side(x: torch.Tensor) -> torch.Tensor:
+    """A matrix; of what a norm makes of all heads, (H, T, d_head), all heads' features in a row."""
+    return x if x.ndim == 2 else x.transpose(0, 1).flatten(1)
 
 
 def seen(program: Program, made: torch.nn.Module, inputs: Any) -> Values:
@@ -196,7 +227,7 @@ def seen(program: Program, made: torch.nn.Module, inputs: Any) -> Values:
     found: Values = {}
 
     def keep(name: str) -> Callable:
-        return lambda *said: found.__setitem__(name, said[-1][0].numpy().copy())
+        return lambda *said: found.__setitem__(name, side_by_side(said[-1][0]).numpy().copy())
 
     hooks = [of.register_forward_hook(keep(name)) for name, of in watched(program, made)]
     with torch.no_grad():
@@ -255,9 +286,12 @@ def same(found: Values, expected: Values) -> None:
         np.testing.assert_allclose(found[name], array, **CLOSE, err_msg=name)
 
 
-@pytest.mark.parametrize("seed", range(20))
+TODAY = range(100, 116)
+
+
+@pytest.mark.parametrize("seed", [*range(20), *TODAY])
 def test_every_number_is_that_of_pytorch(page, seed):
-    """20 models × 5 sentences: what hooks see in PyTorch, and all else as NumPy computes it."""
+    """36 models × 5 sentences: what hooks see in PyTorch, and all else as NumPy computes it."""
     loaded = None
     for case in cases(seed, 5):
         if case.program is not loaded:
@@ -334,7 +368,7 @@ def claims(formula: str, kind: str) -> Iterator[tuple[str, str]]:
         yield tuple(re.search(r"\w+\((.*)\)", text)[1] for text in (first, rest[0]))
 
 
-TERMS = ("add", "linear", "scores", "mix")
+TERMS = ("add", "linear", "scores", "mix", "times", "blend")
 
 
 def wrong(told: dict) -> str:
@@ -365,7 +399,7 @@ def check_sums(page: Page, places: list) -> list[dict]:
     return told
 
 
-@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("seed", [*range(9), *TODAY])
 def test_every_sum_of_a_small_model_gives_the_number_shown(page, seed):
     one = by_hand(np.random.default_rng(9), 3) if seed == 8 else next(cases(seed, 1))
     page.load(one.program)
@@ -373,7 +407,8 @@ def test_every_sum_of_a_small_model_gives_the_number_shown(page, seed):
     small = [name for name in values if values[name].size < 500]
     told = check_sums(page, every_place(values, small))
     check_sums(page, drawn(np.random.default_rng(seed), values, 200))
-    kinds = {op.kind for op in one.program.operations.values()} & {*TERMS, "norm", "softmax"}
+    summed = {*TERMS, "norm", "softmax", "rms", "rotate", "silu", "route"}
+    kinds = {op.kind for op in one.program.operations.values()} & summed
     without = {x["kind"] for x in told if " = " in x["formula"]}
     assert kinds <= without
 
@@ -388,17 +423,20 @@ def test_sums_hold_for_weights_of_any_size(page, scale):
 
 
 def larger() -> list[Case]:
-    """A translator and a language model as notebooks train them, with sentences to read."""
+    """A translator and a language model as notebooks train them, one of today; what they read."""
     torch.manual_seed(0)
     some = {"d_model": 64, "d_ff": 256}
     translates = models.Transformer(60, 60, **some, num_heads=4, num_layers=2)
     writes = models.DecoderOnly(60, 64, **some, num_heads=8, num_layers=4, pre_norm=True,
                                 activation="gelu")  # fmt: skip
+    today = models.DecoderOnly(60, 64, **some, num_heads=8, num_kv_heads=2, num_layers=4,
+                               pre_norm=True, rms_norm=True, rope=10000.0, window=16, qk_norm=True,
+                               gated=True, activation="silu", bias=False)  # fmt: skip
     read = [*range(1, 60), 3, 1, 4, 1, 5]
-    texts = [{"text": read[:12], "written": read[20:32]}, {"text": read}]
+    texts = [{"text": read[:12], "written": read[20:32]}, {"text": read}, {"text": read}]
     return [
         Case(describe(made), text, {})
-        for made, text in zip((translates, writes), texts, strict=True)
+        for made, text in zip((translates, writes, today), texts, strict=True)
     ]
 
 
@@ -425,7 +463,10 @@ def touched(program: Program, values: Values) -> list[dict]:
     ]
 
 
-@pytest.mark.parametrize("case", larger(), ids=["translator", "language model"])
+LARGER = ("translator", "language model", "language model of today")
+
+
+@pytest.mark.parametrize("case", larger(), ids=LARGER)
 @pytest.mark.parametrize("changed", [False, True], ids=["as it is", "changed"])
 def test_sums_of_larger_models_give_the_numbers_shown(page, case, changed):
     page.load(case.program)
@@ -453,10 +494,11 @@ def switched(case: Case) -> Iterator[tuple[list[dict], float]]:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a vector of zeros has no length of 1
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), *TODAY[:6]])
 def test_a_change_does_what_it_does_in_numpy(page, seed):
     """Each operation switched off; inputs, weights and scores set; several; the temperature."""
-    case = by_hand(np.random.default_rng(seed), 4) if seed > 3 else next(cases(seed, 1))
+    random = seed < 4 or seed in TODAY
+    case = next(cases(seed, 1)) if random else by_hand(np.random.default_rng(seed), 4)
     page.load(case.program)
     before = page.run(case.texts)
     for changes, temperature in switched(case):
@@ -465,10 +507,10 @@ def test_a_change_does_what_it_does_in_numpy(page, seed):
     same(page.run(case.texts), before)  # nothing was left behind
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [*range(3), *TODAY[6:9]])
 def test_sums_tell_what_was_changed(page, seed):
     """After every change all sums hold; what was set or switched off says so."""
-    case = by_hand(np.random.default_rng(seed), 3)
+    case = next(cases(seed, 1)) if seed in TODAY else by_hand(np.random.default_rng(seed), 3)
     page.load(case.program)
     for changes, temperature in switched(case):
         values = page.run(case.texts, changes, temperature)
@@ -538,7 +580,10 @@ def sent_by_the_kernel(case, values, places) -> tuple[list, list]:
     return list(stages), list(zip(parts, numbers, strict=True))
 
 
-@pytest.mark.parametrize("case", larger(), ids=["translator", "language model"])
+BARE = ("linear", "embed", "norm", "rms", "split")  # written out with weights
+
+
+@pytest.mark.parametrize("case", larger(), ids=LARGER)
 def test_sums_need_no_more_of_a_kernel_than_it_sends(page, case):
     """With what the kernel sends, in float32, the sums are as with all; without weights, none."""
     page.load(case.program)
@@ -550,7 +595,7 @@ def test_sums_need_no_more_of_a_kernel_than_it_sends(page, case):
     assert after == wanted
     for (name, *_), bare, told, x in zip(places, before, after, numbers, strict=True):
         kind = case.program.operations[name].kind
-        assert bare["formula"] == told["formula"] or kind in ("linear", "embed", "norm", "split")
+        assert bare["formula"] == told["formula"] or kind in BARE
         assert "=" not in bare["formula"] or bare == told
         assert "≈" in told["formula"] or not wrong(told | {"x": x, "kind": "", "from": []})
 
@@ -572,6 +617,6 @@ def paced(page: Page, case: Case, what: str, bar: float) -> None:
 def test_speed(page):
     """Bars: apple and its like 8 ms, the translator 33 ms, 4 layers × 8 heads × 64 tokens 50 ms."""
     apple = by_hand(np.random.default_rng(0), 6)
-    for case, what, bar in zip([apple, *larger()], ["arrays", "translator", "4 × 8 heads"],
-                               [8, 33, 50], strict=True):  # fmt: skip
+    names = ["arrays", "translator", "4 × 8 heads", "4 × 8 heads of today"]
+    for case, what, bar in zip([apple, *larger()], names, [8, 33, 50, 50], strict=True):
         paced(page, case, what, bar)
