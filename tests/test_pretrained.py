@@ -286,6 +286,7 @@ def small_bert(folder: Path, *, pooler: bool = True, **changes):
         {},
         {"pooler": False},
         {"hidden_act": "gelu_new", "layer_norm_eps": 0.1},
+        {"hidden_act": "silu"},
         {"hidden_act": "relu", "type_vocab_size": 1, "num_attention_heads": 1},
     ],
 )
