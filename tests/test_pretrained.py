@@ -83,8 +83,9 @@ def minilm() -> SentenceEncoder:
 
 @pytest.fixture(scope="module")
 def reference():
-    """The same weights in the transformers library."""
-    return transformers.BertModel.from_pretrained(MINILM, attn_implementation="eager").eval()
+    """The same weights in transformers, in float64: ours are compared without its rounding."""
+    model = transformers.BertModel.from_pretrained(MINILM, attn_implementation="eager")
+    return model.double().eval()
 
 
 def test_minilm_is_made_of_our_layers(minilm):
