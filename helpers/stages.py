@@ -16,4 +16,5 @@ TITLES = {
     "12": "Decoder prediction",
     "13": "Train a translator",
     "14": "Real weights",
+    "15": "Since 2017",
 }

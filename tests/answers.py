@@ -121,6 +121,15 @@ AROUND = {
                 {3}
         return pieces
     """,
+    "online_softmax": """
+        largest, total = -np.inf, 0.0
+        for start in range(0, x.shape[-1], tile):
+            part = x[..., start : start + tile]
+            higher = np.maximum(largest, part.max(axis=-1, keepdims=True))
+            {0}
+            {1}
+        {2}
+    """,
 }
 
 

@@ -116,17 +116,17 @@ def test_first_cell_says_what_is_needed_and_links_back_and_the_last_links_on(pat
 
 @and_the_appendix
 def test_setup_is_the_same_but_for_the_imports(path):
-    """The lines for Colab are one text everywhere, in 14 with an extra; the rest is imports.
+    """The lines for Colab are one text everywhere, in 14 and 15 with an extra; the rest is imports.
 
     Those that train small models, or run one often, then keep PyTorch to one thread.
     """
     setup, model = (code_cells(p)[0] for p in (path, PATHS[0]))
     colab = re.compile(r'^if "google\.colab".*?\n\n', re.MULTILINE | re.DOTALL)
-    extra = "[pretrained]" if path.stem.startswith("14") else ""
+    extra = "[pretrained]" if path.stem[:2] in ("14", "15") else ""
     wanted = colab.search(model["source"])[0].replace("-step @", f"-step{extra} @")
     assert colab.search(setup["source"])[0] == wanted
     lines = tree(setup).body
-    if path.stem[:2] in ("12", "13", "14") or not isinstance(
+    if path.stem[:2] in ("12", "13", "14", "15") or not isinstance(
         lines[-1], ast.Import | ast.ImportFrom | ast.If
     ):
         assert ast.unparse(lines.pop()) == "torch.set_num_threads(1)"

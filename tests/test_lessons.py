@@ -12,7 +12,7 @@ import pytest
 import torch
 from lessons import EVERY, cells, folded_code, is_stub, tree
 
-from helpers import attention, blocks, cache, decoding, layers, models, text, training
+from helpers import adapters, attention, blocks, cache, decoding, layers, models, text, training
 
 DATA = json.loads((Path(__file__).parent / "data" / "contract_stages.json").read_text("utf-8"))
 STAGES = {name: stage for stage, names in DATA.items() for name in names.split()}
@@ -21,7 +21,8 @@ ROOMS = {name: getattr(room, name) for room in (text, attention, blocks, decodin
          and getattr(room, name).__module__ == room.__name__}  # fmt: skip
 ROOMS |= {name: getattr(training, name) for name in ("lm_pairs", "combined_mask")}
 LOOPS = {"train", "evaluate"}  # of helpers.training, in PyTorch
-MODULES = {name: cls for room in (cache, layers, models) for name, cls in vars(room).items()
+MODULES = {name: cls for room in (adapters, cache, layers, models)
+           for name, cls in vars(room).items()
            if inspect.isclass(cls) and cls.__module__ == room.__name__}  # fmt: skip
 
 
@@ -77,6 +78,12 @@ INPUTS = {
     "softmax": [(SCORES,), (SCORES, 1), (HUGE,), (np.array([3, 1, 2]),)],
     "attention_weights": [(X, MEMORY)],
     "attention": [(X, MEMORY, draw((3, 5, 2))[0]), (X[0], MEMORY[1], draw((5, 7))[0])],
+    "online_softmax": [(SCORES, 2), (HUGE, 1), (HUGE, 5), (np.array([3, 1, 2]), 2)],
+    "tiled_attention": [
+        (X, MEMORY, draw((3, 5, 2))[0], 2),
+        (30 * X[0], MEMORY[1], draw((5, 7))[0], 3),
+        (X[:, :1], MEMORY, MEMORY, 9),
+    ],
     "causal_mask": [(5,), (1,)],
     "masked_softmax": [(SCORES, FULL), (300 * SCORES, FULL[0])],
     "safe_masked_softmax": [(SCORES, MASK), (SCORES, np.zeros((4, 5), bool)), (300 * SCORES, MASK)],
@@ -124,11 +131,13 @@ BUILT = {
     "Decoder": ((6, 2, 9, 2), [(X, MEMORY), (X, MEMORY, REAL, READ)]),
     "Transformer": ((9, 7, 6, 2, 9, 2), [(IDS, IDS[:, 1:])]),
     "DecoderOnly": ((9, 8, 6, 2, 9, 2), [(IDS,), (IDS[:1, :3],)]),
+    "MixtureOfExperts": ((6, 9, 5, 2), [(X,), (X[:1],)]),
+    "LowRank": ((torch.nn.Linear(6, 5), 2, 3.0), [(X,), (X[0],)]),
 }
 # The rooms that hold more than the lessons build, and the notebook from which on they are used.
 FROM = {"figures": "00", "colours": "00", "drawings": "00", "examples": "01", "widgets": "00",
         "checks": "00", "mine": "00", "writer": "12", "training": "13", "interventions": "14",
-        "pretrained": "14"}  # fmt: skip
+        "pretrained": "14", "adapters": "15"}  # fmt: skip
 # What does more than its lesson: its small form, after which the same notebook may go on with it.
 GROWN = {"KeyValueCache": "attend_cached", "generate": "greedy_decode"}
 PARTS = {"ResidualLayer", "Stack"}  # held equal through EncoderLayer and make_stack
@@ -227,6 +236,9 @@ def test_lesson_module_equals_helper(path, cell_id, name):
     arguments, calls = BUILT[name]
     torch.manual_seed(0)
     helper = MODULES[name](*arguments).eval()
+    for parameter in helper.parameters():
+        if not parameter.any():  # zeros would hide what they are multiplied with
+            torch.nn.init.normal_(parameter)
     lesson = lesson_namespace(path, cell_id)[name](*arguments).eval()
     lesson.load_state_dict(helper.state_dict())
     for inputs in calls:

@@ -27,6 +27,7 @@ ASKED = {
     "12": ("decoder_layer", "greedy_decode", "attend_cached", "next_token_probs"),
     "13": ("train", "evaluate", "combined_mask", "smoothed_loss"),
     "14": ("our_name", "mean_pool", "head_scores", "word_pieces"),
+    "15": ("rms_norm", "route", "online_softmax", "merge_adapter"),
 }
 
 
