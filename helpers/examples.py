@@ -50,8 +50,8 @@ CAT = {
 with np.load(Path(__file__).with_name("makers.npz")) as _kept:
     MAKERS = {name: _kept[name] for name in ("it", "sentence", "weights")}
 
-# How MiniLM's makers call the parts of their model, and how we call ours; the last eight stand
-# in each layer.
+# How MiniLM's makers call the parts of their model, and how we call ours: what load_bert goes by,
+# and what notebook 14 shows. The last eight stand in each layer.
 PLACES = {
     "embeddings.word_embeddings": "tokens",
     "embeddings.position_embeddings": "positions",

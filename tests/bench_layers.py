@@ -109,6 +109,7 @@ def llama_models(T: int, num_kv_heads: int) -> tuple[nn.Module, nn.Module]:
 
     from helpers.pretrained import load_llama
 
+    transformers.utils.logging.disable_progress_bar()
     config = transformers.LlamaConfig(
         vocab_size=1000, hidden_size=D, intermediate_size=704, num_hidden_layers=4,
         num_attention_heads=H, num_key_value_heads=num_kv_heads, max_position_embeddings=2 * T,

@@ -98,7 +98,8 @@ def _base(config: Config, family: str) -> float:
         if config.entries["rope_theta"] != said["rope_theta"]:
             config.refuse("rope_theta", f"be {said['rope_theta']!r}, as in rope_parameters")
     needed = "be a number from 1 to 1e30"
-    return config.get("rope_theta", needed, lambda x: type(x) in (int, float) and 1 <= x <= 1e30)
+    base = config.get("rope_theta", needed, lambda x: type(x) in (int, float) and 1 <= x <= 1e30)
+    return float(base)  # 10**25 is a number in JSON, but no int64
 
 
 def _window(config: Config, family: str) -> int | None:
