@@ -425,7 +425,8 @@ def index_page(folder: Path = NOTEBOOKS) -> str:
 MATH = re.compile(r"<math.*?</math>", re.DOTALL)
 HEADING = re.compile(r"<h\d.*?</h\d>", re.DOTALL)
 NAME = re.compile(r"[A-Za-z_]\w{2,}")
-LEFT_OUT = re.compile(r"import |from |%|if .google|assert ")
+SEEDS = r"torch\.(?:manual_seed|set_num_threads)\("  # in every notebook, and about nothing
+LEFT_OUT = re.compile(rf"import |from |%|if .google|assert |{SEEDS}|\w+ = check\(")
 ANSWER = re.compile(r"<details>.*?</details>", re.DOTALL)  # folded until somebody has tried
 
 
@@ -448,7 +449,7 @@ def sentences(markup: str) -> list[str]:
 
 
 def statements(code: str) -> list[str]:
-    """The lines of a cell that name something, but for what it imports and asserts."""
+    """The lines of a cell that name something, but for imports, seeds, checks and asserts."""
     lines = [line.partition("# fmt:")[0].strip() for line in code.splitlines()]
     return [line for line in lines if NAME.search(line) and not LEFT_OUT.match(line)]
 
