@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.adapters import LowRank, adapted, merged
+from helpers.anatomy import describe
 from helpers.attention import attention, online_softmax, softmax, tiled_attention
 from helpers.cache import KeyValueCache
+from helpers.decoding import generate
 from helpers.exercises import find
 from helpers.layers import (
     EncoderLayer,
@@ -20,6 +22,7 @@ from helpers.layers import (
 )
 from helpers.masks import causal_mask
 from helpers.models import DecoderOnly
+from helpers.operations import run
 from helpers.rotary import rotate
 
 LLAMA = {"pre_norm": True, "rms_norm": True, "rope": 10000.0, "gated": True, "activation": "silu",
@@ -272,6 +275,14 @@ def test_a_low_rank_map_is_one_matrix():
     torch.testing.assert_close(module(x), x @ module.weight.T + module.bias)
     torch.testing.assert_close(update, 1.5 * (module.A @ module.B).T)
     assert torch.linalg.matrix_rank(update) == 2
+
+
+def test_an_adapted_model_writes_and_is_drawn_as_the_merged_one():
+    model = adapted(DecoderOnly(9, 12, 8, 2, 16, 2, **LLAMA), ["W_q", "W_v", "W_gate"], rank=2)
+    model, ids = scrambled(model), [1, 2, 3, 4]
+    assert generate(model, [ids], 6) == generate(merged(model), [ids], 6)
+    logits = run(describe(model), {"text": ids})["logits"]
+    np.testing.assert_allclose(logits, model(torch.tensor([ids]))[0].detach(), atol=1e-9)
 
 
 # ---------------------------------------------------------------- tile by tile
