@@ -137,7 +137,6 @@ for label, asked in (
     ("the pooler", "pooler.dense.weight"),
     ("the pooler's bias", "pooler.dense.bias"),
     ("the numbers of the positions", "embeddings.position_ids"),
-    ("a part of a layer that we lack", "encoder.layer.2.attention.self.distance.weight"),
 ):
     renaming.probe(label, asked)
 
