@@ -104,10 +104,11 @@ AROUND = {
     "our_name": """
         from helpers.examples import PLACES
         {0}
+        home = ""
         if part.startswith("encoder.layer."):
             {1}
             {2}
-        return f"{PLACES[part]}.{kind}" if part in PLACES else None
+        return f"{home}{PLACES[part]}.{kind}" if part in PLACES else None
     """,
     "word_pieces": """
         pieces, start = [], 0

@@ -36,9 +36,9 @@ renaming = Exercise(
         "as it is?",
         'name.rpartition(".") cuts off the last word. What is left begins with "encoder.layer." '
         'or not. If it does, split(".", 3) gives two words, the number, and the part to look up.',
-        '`part, _, kind = name.rpartition(".")`, in a layer `_, _, n, part = part.split(".", 3)`, '
-        'which begins `f"encoder.layers.{n}."` with us, elsewhere with nothing; then PLACES[part], '
-        "a dot and the kind, if PLACES has that part.",
+        '`part, _, kind = name.rpartition(".")`, in a layer `_, _, n, part = part.split(".", 3)` '
+        'and `home = f"encoder.layers.{n}."`, elsewhere home is empty; then home, PLACES[part], a '
+        "dot and the kind, if PLACES has that part.",
     ),
     backends=("numpy",),
 )
