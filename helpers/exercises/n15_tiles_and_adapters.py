@@ -264,6 +264,7 @@ merging.probe("alpha 4", numbers(3, 5), numbers(3, 1), numbers(1, 5), 4.0)
 merging.probe("rank two", numbers(3, 5), numbers(3, 2), numbers(2, 5), 2.0)
 merging.probe("rank two, alpha 8", numbers(4, 6), numbers(4, 2), numbers(2, 6), 8.0)
 merging.probe("rank three, square", numbers(5, 5), numbers(5, 3), numbers(3, 5), 6.0)
+merging.probe("rank two, alpha 3", numbers(4, 3), numbers(4, 2), numbers(2, 3), 3.0)
 merging.probe("a new adapter: B is zero", numbers(4, 3), numbers(4, 2), 0 * numbers(2, 3), 2.0)
 
 
