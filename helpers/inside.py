@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from helpers.anatomy import describe
 from helpers.interventions import intervened
 from helpers.layers import MultiHeadAttention
+from helpers.masks import causal_mask
 from helpers.models import DecoderOnly
 from helpers.operations import Program, run
 
@@ -28,7 +29,7 @@ KINDS = ("one back", "first", "same token", "after the same")
 
 
 @contextmanager
-def switched_off(model: nn.Module, head: Head | Sequence[Head]) -> Iterator[None]:
+def switched_off(model: nn.Module, head: Head | list[Head]) -> Iterator[None]:
     """Within this, one head, or each of a list of heads, adds nothing: its context is zero.
 
     Raises ValueError for a head that the model does not have.
@@ -82,7 +83,7 @@ def mechanism_scores(model: nn.Module, ids: Tensor) -> HeadScores:
         model(ids)
     maps = [m.weights.cpu().numpy() for m in model.modules() if isinstance(m, MultiHeadAttention)]
     wanted = _kinds(ids.cpu().numpy())
-    seen = np.tri(ids.shape[1]) if isinstance(model, DecoderOnly) else np.ones((ids.shape[1],) * 2)
+    seen = _visible(model, ids.shape[1])
     alike = np.broadcast_to(seen / seen.sum(-1, keepdims=True), maps[0][:, 0].shape)
     heads = [(n, h) for n, m in enumerate(maps, 1) for h in range(1, m.shape[1] + 1)]
     each = [m[:, h] for m in maps for h in range(m.shape[1])]  # (B, T, T) of each head
@@ -117,6 +118,13 @@ def _kinds(ids: np.ndarray) -> list[np.ndarray]:
     first = np.arange(T) < np.minimum(np.arange(T), 1)[:, None]  # not by the first itself
     alone = [np.broadcast_to(kind, same.shape) for kind in (np.eye(T, k=-1, dtype=bool), first)]
     return [*alone, same, after]
+
+
+def _visible(model: nn.Module, T: int) -> np.ndarray:
+    """Which keys a query may see: (T, T) bool; in a language model those of its window."""
+    if not isinstance(model, DecoderOnly):
+        return np.ones((T, T), dtype=bool)
+    return causal_mask(T, window=model.layers[0].attention.window).numpy()
 
 
 def _share(weights: np.ndarray, wanted: np.ndarray) -> float:

@@ -178,7 +178,9 @@ def _attend(module: layers.MultiHeadAttention, x: Tensor, mask: masks.Mask = Non
                else module.queries_keys_values(x, memory, cache))  # fmt: skip
     K, V = (masks.for_each_head(shared, module.num_heads) for shared in (K, V))
     T, Tk = Q.shape[2], K.shape[2]
-    real, _ = masks.fit(None if mask is None else mask[..., -Tk:], False, Q, K)
+    if cache is not None and mask is not None and mask.shape[-1] == cache.length(module):
+        mask = mask[..., -Tk:]  # what a window has left
+    real, _ = masks.fit(mask, False, Q, K)
     scores = heads("scores", Q @ K.transpose(-2, -1))  # (B, H, T, Tk)
     ready = heads("scaled", scores * module.scale, scores)
     if causal:

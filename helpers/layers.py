@@ -80,7 +80,7 @@ class MultiHeadAttention(nn.Module):
         self._seen = None  # what the forward before this one left
         self._check(x, x if memory is None else memory)
         Q, K, V = self.queries_keys_values(x, memory, cache)
-        mask, causal = self._fit(mask, causal, Q, K)
+        mask, causal = self._fit(mask, causal, Q, K, cache)
         if self.watched:
             self._seen = Q.detach(), K.detach(), mask if mask is None else mask.clone(), causal
         dropout = self.dropout.p if self.dropout.training else 0.0
@@ -136,11 +136,12 @@ class MultiHeadAttention(nn.Module):
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (-1, self.d_head)).transpose(1, 2)  # (B, heads, T, d_head)
 
-    def _fit(self, mask: Mask, causal: bool, Q: Tensor, K: Tensor) -> tuple[Mask, bool]:
-        """The mask that Q and K need, of the keys that a window has left."""
+    def _fit(self, mask: Mask, causal: bool, Q: Tensor, K: Tensor,
+             cache: KeyValueCache | None) -> tuple[Mask, bool]:  # fmt: skip
+        """The mask that Q and K need, of the keys that a window has left in the cache."""
         if self.window is not None and not causal:
             raise ValueError(f"window is {self.window}, but needs causal=True")
-        if self.window is not None and mask is not None:
+        if cache is not None and mask is not None and mask.shape[-1] == cache.length(self):
             mask = mask[..., -K.shape[2] :]
         return fit(mask, causal, Q, K, self.window)
 

@@ -36,6 +36,15 @@ def change_config(folder: Path, **changes) -> None:
     path.write_text(json.dumps({key: value for key, value in config.items() if value is not ...}))
 
 
+# What no loader takes: a tensor as it was → as it is then, None for none.
+DAMAGES = {
+    "missing": lambda tensor: None,
+    "transposed": lambda tensor: tensor.T.contiguous() if tensor.ndim == 2 else tensor[None],
+    "whole numbers": lambda tensor: tensor.long(),
+    "not a number": lambda tensor: torch.where(tensor == tensor.max(), torch.nan, tensor),
+}
+
+
 class Bomb:
     """A pickle that creates a file as soon as it is opened."""
 

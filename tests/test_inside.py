@@ -104,6 +104,15 @@ def test_scores_of_one_token_heads_and_their_chance():
     np.testing.assert_allclose(found.shares, [alike] * 3)
 
 
+def test_chance_of_a_windowed_model_is_that_of_its_window():
+    model = DecoderOnly(11, 8, 6, 2, None, 1, pre_norm=True, window=2).double()
+    nn.init.zeros_(model.layers[0].attention.W_q.weight)
+    nn.init.zeros_(model.layers[0].attention.W_q.bias)
+    found = mechanism_scores(model, torch.tensor([[5, 5, 9, 5]]))
+    np.testing.assert_allclose(found.shares, [found.chance] * 2)
+    assert np.isclose(found.chance[0], 1 / 2)
+
+
 def test_scores_are_those_of_the_exercises():
     """The pattern of notebook 16, and shares as notebook 14 takes them."""
     from helpers.exercises.n14_heads_and_pieces import head_scores

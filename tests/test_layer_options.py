@@ -224,6 +224,8 @@ BAD_INPUT = [
     (lambda: MultiHeadAttention(8, 8, 2, rope=-1.0), "rope is -1.0, but must be positive"),
     (lambda: MultiHeadAttention(8, 8, 2, window=0), "window is 0, but must be positive"),
     (lambda: MultiHeadAttention(8, 8, 2, window=2)(X), "window is 2, but needs causal=True"),
+    (lambda: MultiHeadAttention(8, 8, 2, window=2)(X, torch.ones(3, 5, dtype=bool), causal=True),
+     r"mask has shape \(3, 5\), but must be \(3, 3\)"),
     (lambda: MultiHeadAttention(8, 8, 2, rope=1e4)(X, memory=X + 1), "memory is given, but rope"),
     (lambda: MixtureOfExperts(8, 8, 4, 5), "top_k is 5, but must be from 1 to num_experts = 4"),
     (lambda: MixtureOfExperts(8, 8, 0, 1), "num_experts is 0"),

@@ -13,6 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
+import checkpoints
 import numpy as np
 import pytest
 import torch
@@ -373,13 +374,7 @@ BOTH = pytest.mark.parametrize("kind", LOADERS)
 GPT2 = pytest.mark.parametrize("kind", ["gpt2"])
 BERT = pytest.mark.parametrize("kind", ["bert"])
 OPTIONAL = {"pooler.dense.weight", "pooler.dense.bias"}
-DAMAGES = {
-    "missing": lambda tensor: None,
-    "transposed": lambda tensor: tensor.T.contiguous() if tensor.ndim == 2 else tensor[None],
-    "half precision": lambda tensor: tensor.half(),
-    "whole numbers": lambda tensor: tensor.long(),
-    "not a number": lambda tensor: torch.where(tensor == tensor.max(), torch.nan, tensor),
-}
+DAMAGES = checkpoints.DAMAGES | {"half precision": lambda tensor: tensor.half()}
 
 
 @BOTH
