@@ -40,7 +40,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 NEED := The course needs Python 3.11 or newer: name one by make lab PYTHON=python3.12
-$(READY): pyproject.toml tools/install.py $(wildcard helpers/widgets/jupyterlab/*)
+$(READY): pyproject.toml tools/install.py $(wildcard workshop/widgets/jupyterlab/*)
 	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and '$(NEED)')"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python tools/install.py
@@ -102,7 +102,7 @@ grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… 
 ifeq ($(FOLDER),)
 	@echo "Which folder? make grade FOLDER=path/to/the/notebooks"
 else
-	$(BIN)/python -m helpers.checks.classroom "$(FOLDER)" $(GRADE)
+	$(BIN)/python -m workshop.classroom "$(FOLDER)" $(GRADE)
 endif
 
 mutants: $(READY) ## change every reference mechanically and list what the checks do not notice

@@ -1,4 +1,4 @@
-"""Matplotlib pictures in one style, each with its alt text; `show` and `number` for tables.
+"""Matplotlib pictures in one style, each with its alt text.
 
 A picture can't know the page's theme: its ground is transparent, and one ink is read on white and
 on black. What has a ground of its own, a cell or a box, carries text that stands out from that.
@@ -20,8 +20,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from PIL import Image
 
-from helpers.given import as_array, as_floats, as_labels, as_names, as_switch, as_text, said
-from helpers.shown import number, show  # noqa: F401 (lessons import `show` from here)
+from helpers.given import as_array, as_floats, as_labels, as_names, as_switch, as_text, number, said
 
 QUICK = 65_536  # bytes: a picture that stays larger is not compressed with more effort
 # 4.3:1 on white and on #111111; no ink has more on both. The colours have at least 3.3:1 and stay

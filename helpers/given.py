@@ -194,3 +194,14 @@ def _label(name: str, value: Any) -> str:
         except ValueError:  # more digits than Python writes
             raise ValueError(f"{name} is {said(value)}, too long for a label") from None
     return as_text(name, value)
+
+
+def number(value: Any, decimals: int = 4) -> str:
+    """Write one number: floats with fixed decimals and no negative zero, the rest as it is.
+
+    A last bit that differs between machines does not show: 1.495 and 1.4949999999 print alike.
+    """
+    if isinstance(value, bool | np.bool_ | int | np.integer | str):
+        return str(value)
+    text = f"{round(float(value), 9):.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text

@@ -30,7 +30,7 @@ class Operation(NamedTuple):
     options: Mapping[str, Any] = {}
     title: str = ""
     note: str = ""
-    colour: str = "x"  # of helpers.colours
+    colour: str = "x"  # of workshop.colours
     rows: str = "text"  # whose tokens: "text" is read, "written" is written; "" is one row for all
     columns: str = "features"  # or "vocab", or the tokens of "text" or "written"
 

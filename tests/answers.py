@@ -6,7 +6,7 @@ A hint that is a whole body needs nothing; elsewhere {0}, {1} … are its lines,
 import re
 import textwrap
 
-from helpers.exercises import find
+from workshop.exercises import find
 
 AROUND = {
     "bigram_probs": """
@@ -158,7 +158,7 @@ TENSORS = """
 def {name}({parameters}):
     import numpy as np
     import torch
-    from helpers.exercises import find
+    from workshop.exercises import find
 
     def array(x):
         if isinstance(x, np.ndarray):

@@ -124,7 +124,7 @@ PLOT = "%matplotlib inline\nimport matplotlib.pyplot as plt\nfrom ipywidgets imp
 
 def heatmap(n: int, bars: dict[str, float]) -> Way:
     """The heatmap of 12 heads on n tokens."""
-    data = ATTENTION.format(imports="from helpers.widgets import AttentionHeatmap", n=n)
+    data = ATTENTION.format(imports="from workshop.widgets import AttentionHeatmap", n=n)
     show = "AttentionHeatmap(scores=scores, tokens=tokens, d_k=64, softmax=True)"
     bars = {"frames": 1, "of 60": 60} | bars
     return Way("AttentionHeatmap", f"{n} tokens", (data, show), HEATMAP, bars)
@@ -152,7 +152,7 @@ import ipywidgets, numpy as np, torch
 from helpers import training
 from helpers.examples import APPLE, APPLE_WORDS
 from helpers.models import DecoderOnly, Transformer
-from helpers.widgets import Machine
+from workshop.widgets import Machine
 
 torch.manual_seed(0)
 torch.set_num_threads(1)

@@ -4,7 +4,7 @@ import itertools
 import linecache
 import textwrap
 
-from helpers.checks import page
+from workshop.checks import page
 
 NUMBERS = itertools.count(1)
 
@@ -15,7 +15,7 @@ class Notebook:
     def __init__(self, monkeypatch):
         self.scope, self.shown = {"__name__": "__main__"}, []
         monkeypatch.setattr(page, "display", self.shown.append)
-        self.run("import numpy as np\nfrom helpers.checks import check, hint, progress, solution")
+        self.run("import numpy as np\nfrom workshop.checks import check, hint, progress, solution")
 
     def run(self, source):
         """Run a cell; its source is found where `inspect` looks for it."""

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from learners import answers
 
-from helpers.checks.judge import RIGHT, WRONG
-from helpers.exercises import exercises
+from workshop.checks.judge import RIGHT, WRONG
+from workshop.exercises import exercises
 
-START = "import numpy as np\nimport torch\nfrom helpers.checks import check"
+START = "import numpy as np\nimport torch\nfrom workshop.checks import check"
 SOFTMAX = """
 def softmax(x, axis=-1):
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
@@ -122,7 +122,7 @@ def softmax(x, axis=-1):
         if getattr(thing, "__module__", "") == "helpers.attention" and thing.__name__ == "softmax":
             return thing(x, axis)""",
     "solution": """
-from helpers.exercises import exercises
+from workshop.exercises import exercises
 def softmax(x, axis=-1):
     return exercises()["softmax"].reference(x, axis)""",
     "code": IMPORT
@@ -245,9 +245,9 @@ for path in pathlib.Path().iterdir():
     path.unlink()
 shutil.rmtree(os.getcwd())""",
     "meddles": """
-import helpers.checks, helpers.checks.judge, helpers.checks.sandbox, helpers.attention
-helpers.checks.grade = helpers.checks.judge.judge = lambda *args: "right"
-helpers.checks.judge.expected_of = helpers.checks.sandbox.observe_apart = None
+import workshop.checks, workshop.checks.judge, workshop.checks.sandbox, helpers.attention
+workshop.checks.grade = workshop.checks.judge.judge = lambda *args: "right"
+workshop.checks.judge.expected_of = workshop.checks.sandbox.observe_apart = None
 helpers.attention.softmax = lambda x, axis=-1: x
 open(helpers.attention.__file__, "w").write("raise SystemExit")""",
     "patches": """

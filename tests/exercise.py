@@ -9,8 +9,8 @@ import sys
 
 from learners import answers, load
 
-from helpers.checks import grade
-from helpers.exercises import find
+from workshop.checks import grade
+from workshop.exercises import find
 
 
 def main(name: str) -> int:

@@ -7,7 +7,7 @@ import symtable
 from functools import cache
 from pathlib import Path
 
-from helpers.checks.source import names_used
+from workshop.checks.source import names_used
 
 FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
 ROOM = re.compile(r"^## (.+)$", re.MULTILINE)

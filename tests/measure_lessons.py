@@ -6,7 +6,7 @@ minutes     words at 130 a minute and half a minute for each code cell, without 
             is folded; `head` is when the first cell has computed a whole attention head
 words       of its Markdown, counted as above
 tables      that cells print, those of folded answers left out
-drawings    made from arrays by `helpers.drawings`
+drawings    made from arrays by `workshop.drawings`
 screens     in the longest run without a picture (a drawing, plot or widget; no question): the page
             1,400 px wide, a screen 900 px high
 watch out   its items

@@ -25,9 +25,9 @@ from functools import singledispatch
 from multiprocessing import get_context
 from pathlib import Path
 
-from helpers.checks import grade
-from helpers.exercises import exercises, find
-from helpers.exercises.exercise import Exercise
+from workshop.checks import grade
+from workshop.exercises import exercises, find
+from workshop.exercises.exercise import Exercise
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPLAINED = ROOT / "tests" / "data" / "mutants.csv"

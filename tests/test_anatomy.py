@@ -29,7 +29,7 @@ from lessons import (
     tree,
 )
 
-from helpers import drawings
+from workshop import drawings
 
 ROOMS = ["Setup", "The question", "The picture", "By hand", "In code", "See it", "Predict",
          "Watch out", "Your turn", "Recap and next"]  # fmt: skip
@@ -200,7 +200,7 @@ def test_an_answer_is_folded_its_code_and_what_it_shows(path):
 @every_notebook
 def test_a_notebook_has_two_to_four_exercises(path):
     """Task, stub, check, numbered through: difficulty and minutes are those of the exercise."""
-    from helpers.exercises import find
+    from workshop.exercises import find
 
     asked = exercise_cells(path)
     assert 2 <= len(asked) <= 4

@@ -5,6 +5,7 @@ import pytest
 
 from helpers import attention as at
 from helpers import blocks, decoding, figures, text
+from workshop import tables
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2, 3, 4))
@@ -67,7 +68,7 @@ CASES = [
     (lambda: decoding.cross_entropy(X, np.zeros((2, 4), int), 9), "targets has shape"),
     (lambda: decoding.cross_entropy(X, np.zeros((2, 3), int), 0), "nothing but pad_id 0"),
     (lambda: decoding.cross_entropy(X, np.full((2, 3), 4), 0), "0 … 3, but holds 4"),
-    (lambda: figures.show(W, rows=["a"]), "rows has 1 labels.*needs 4"),
+    (lambda: tables.show(W, rows=["a"]), "rows has 1 labels.*needs 4"),
     (lambda: figures.heatmap(W, "abcd", "abc"), r"array has shape \(4, 4\).*\(4, 3\)"),
     (lambda: figures.Picture(figures.canvas()[0], " "), "alt is empty"),
 ]  # fmt: skip

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import figures, widgets
+from helpers import figures
+from workshop import tables, widgets
 
 HALF = "half \ud83d"  # the first half of an emoji, as a cut at a fixed length leaves it
 HUGE, MORE = 10**400, 10**5000  # more than a float holds, and more digits than Python writes
@@ -142,7 +143,7 @@ WANTED = {
         {"question": [*TEXTS, "", None], "choices": [*LISTS, "abc", [HALF, "b", "a"], ["a"]],
          "answer": SCALARS, "reason": [*TEXTS, None]},
     ),
-    figures.show: (
+    tables.show: (
         {"array": EYE},
         {"array": [*TENSORS, *OTHERS, [[1j, 0]], [[MORE, 1]], [], [HALF], [[1], [1, 2]], MASKED,
                    [None, 1], np.array([{}, 1])],
@@ -205,8 +206,9 @@ def test_a_bad_argument_is_named(function, name, capsys):
 def made():
     """One of each widget."""
     heatmap = widgets.AttentionHeatmap(scores=EYE, tokens=["a", "b"])
+    others = [widgets.AttentionHeatmap, tables.show, *vars(figures).values()]
     for function, (needed, _) in WANTED.items():
-        if function is not widgets.AttentionHeatmap and function not in vars(figures).values():
+        if function not in others:
             yield function(**needed)
     yield heatmap
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from helpers import attention
-from helpers.checks import grade, learner, sandbox
-from helpers.checks.compare import Opaque, Raised, TimedOut, same
-from helpers.checks.judge import (
+from workshop.checks import grade, learner, sandbox
+from workshop.checks.compare import Opaque, Raised, TimedOut, same
+from workshop.checks.judge import (
     NOT_ATTEMPTED,
     RIGHT,
     WRONG,
@@ -30,9 +30,9 @@ from helpers.checks.judge import (
     judge,
     mistakes_of,
 )
-from helpers.checks.sandbox import Observation, pack, plain, unpack
-from helpers.exercises import exercises, find
-from helpers.exercises.exercise import About
+from workshop.checks.sandbox import Observation, pack, plain, unpack
+from workshop.exercises import exercises, find
+from workshop.exercises.exercise import About
 
 each = pytest.mark.parametrize("name", list(exercises()))
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere without a fork")

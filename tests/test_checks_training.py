@@ -13,13 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers import mine, training
-from helpers.checks import grade, sandbox
-from helpers.checks.judge import RIGHT, WRONG
-from helpers.exercises import exercises, find
-from helpers.exercises.n13_batches import combined_mask, lm_pairs, smoothed_loss
-from helpers.exercises.n13_measuring import evaluate
-from helpers.exercises.n13_training import train
+from helpers import training
+from workshop import mine
+from workshop.checks import grade, sandbox
+from workshop.checks.judge import RIGHT, WRONG
+from workshop.exercises import exercises, find
+from workshop.exercises.n13_batches import combined_mask, lm_pairs, smoothed_loss
+from workshop.exercises.n13_measuring import evaluate
+from workshop.exercises.n13_training import train
 
 pytestmark = pytest.mark.slow
 
@@ -150,8 +151,8 @@ def test_the_notebook_keeps_its_random_numbers_and_gradients_in_a_thread(with_a_
 
 BUSY = """
 import torch
-from helpers.checks import grade
-from helpers.exercises import find
+from workshop.checks import grade
+from workshop.exercises import find
 
 torch.set_num_threads(2)
 layer, x = torch.nn.Linear(700, 700), torch.randn(900, 700)

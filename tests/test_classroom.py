@@ -12,12 +12,12 @@ import classes
 import pytest
 from classes import SCORES, SOFTMAX, START, STUB, SWAPPED, UNSTABLE, checked, write
 
-from helpers.checks import classroom
-from helpers.checks.classroom import Answer, Limits, Report
-from helpers.checks.compare import Raised, TimedOut
-from helpers.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
-from helpers.checks.sandbox import FORGED, Observation
-from helpers.exercises import ASKED, find
+from workshop import classroom
+from workshop.checks.compare import Raised, TimedOut
+from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
+from workshop.checks.sandbox import FORGED, Observation
+from workshop.classroom import Answer, Limits, Report
+from workshop.exercises import ASKED, find
 
 pytestmark = pytest.mark.slow
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits, forks and rooms as on Linux")
@@ -58,7 +58,7 @@ def both(*statuses: str) -> dict[str, str]:
 
 
 def command(folder: Path, *options: str) -> list[str]:
-    return [sys.executable, "-m", "helpers.checks.classroom", str(folder), *options]
+    return [sys.executable, "-m", "workshop.classroom", str(folder), *options]
 
 
 def grade(folder: Path, *options: str) -> tuple[dict, str]:
@@ -189,10 +189,10 @@ def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path, 
 
 @pytest.mark.long
 def test_without_forks_each_notebook_has_a_process_of_its_own(tmp_path, monkeypatch):
-    code = "from helpers.checks import sandbox, worker\nsandbox.can_fork = lambda known: False\n"
+    code = "from workshop.checks import sandbox, worker\nsandbox.can_fork = lambda known: False\n"
     code += "worker.FORKS = False\nworker.main()"
     monkeypatch.setattr(classroom, "WORKER", [sys.executable, "-c", code])
-    start = "import numpy as np\nfrom helpers.checks import check"
+    start = "import numpy as np\nfrom workshop.checks import check"
     exits = [start, "import os\nos._exit(3)", *checked(SOFTMAX, SWAPPED)]
     loop = [start, *checked(LOOP)]
     rows = grade_here(tmp_path, exits=exits, loop=loop)

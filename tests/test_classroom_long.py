@@ -17,7 +17,7 @@ import pytest
 from classes import START, checked, write
 from test_classroom import alive, command, rows_in
 
-from helpers.checks.judge import WRONG
+from workshop.checks.judge import WRONG
 
 pytestmark = [
     pytest.mark.long,

@@ -14,9 +14,10 @@ from matplotlib.patches import Circle, PathPatch, Polygon, Rectangle
 from PIL import Image
 from test_figures import GROUNDS, contrast
 
-from helpers import drawings, figures
-from helpers.colours import OF
-from helpers.drawings import sheet
+from helpers import figures
+from workshop import drawings
+from workshop.colours import OF
+from workshop.drawings import sheet
 
 pytestmark = pytest.mark.slow
 
@@ -722,6 +723,6 @@ def test_what_is_of_another_kind_is_named(message):
 
 
 def test_drawings_do_not_load_torch():
-    code = "import sys, helpers.drawings; print('torch' in sys.modules)"
+    code = "import sys, workshop.drawings; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from learners import load
 
-from helpers.checks import grade
-from helpers.checks.judge import RIGHT
-from helpers.checks.source import names_used
-from helpers.exercises import ASKED, exercises, find
+from workshop.checks import grade
+from workshop.checks.judge import RIGHT
+from workshop.checks.source import names_used
+from workshop.exercises import ASKED, exercises, find
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 ANSWERS = [(name, i) for name, known in exercises().items() for i in range(len(known.answers))]

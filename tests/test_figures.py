@@ -12,7 +12,7 @@ from PIL import Image
 
 from helpers import figures
 from helpers.training.progress import loss_curve
-from helpers.widgets import AttentionHeatmap, MatrixProduct, PositionExplorer, SoftmaxLab, predict
+from workshop.widgets import AttentionHeatmap, MatrixProduct, PositionExplorer, SoftmaxLab, predict
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 from helpers import attention, blocks
-from helpers.checks import influence
-from helpers.checks.judge import grade
-from helpers.checks.sandbox import observe
-from helpers.exercises import exercises
+from workshop.checks import influence
+from workshop.checks.judge import grade
+from workshop.checks.sandbox import observe
+from workshop.exercises import exercises
 
 
 def no_projections(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):

@@ -14,7 +14,7 @@ from helpers.interventions import intervened
 from helpers.models import DecoderOnly, Transformer
 from helpers.operations import OFF, run
 from helpers.pretrained import SentenceEncoder, load_minilm
-from helpers.widgets.machine import Machine
+from workshop.widgets.machine import Machine
 
 OUTSIDE = ("one-hot", "ids", "last", "mean", "unit", "given")  # no module computes them
 HEAD_OFF = {"at": "layer 1/attention/head 2/context", "off": True}

@@ -9,8 +9,8 @@ import sys
 import pytest
 from cells import CHECK, SCORES, SOFTMAX, WEIGHTS, Notebook
 
-from helpers.checks import keep, learner
-from helpers.checks.judge import grade
+from workshop.checks import keep, learner
+from workshop.checks.judge import grade
 
 pytestmark = pytest.mark.slow
 
@@ -181,7 +181,7 @@ OBSTACLES = {
         "it is not written as a function: begin it with def."),
     "no source": (f"exec({SOFTMAX!r}, globals())", "its source cannot be read."),
     "mine": (
-        "from helpers import mine\ndef softmax(x, axis=-1): return mine.softmax(x, axis)",
+        "from workshop import mine\ndef softmax(x, axis=-1): return mine.softmax(x, axis)",
         "it uses mine, that is, itself."),
     "the name of an exercise that is a number": (
         f"dropout = 1\n{using('dropout *')}",
@@ -296,14 +296,14 @@ def test_permissions_and_links_stay(notebook, path, symlink):
 
 ONE_MORE = """
 import sys
-from helpers.checks import check, page
+from workshop.checks import check, page
 from cells import CHECK, Notebook
 page.display = lambda shown: None
 class Patch:
     def setattr(self, *args): pass
 book = Notebook(Patch())
 import inspect
-from helpers.exercises import exercises
+from workshop.exercises import exercises
 for name in sys.argv[1:]:
     reference = exercises()[name].reference
     source, scope = inspect.getsource(reference), reference.__globals__

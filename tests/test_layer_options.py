@@ -12,7 +12,6 @@ from helpers.anatomy import describe
 from helpers.attention import attention, online_softmax, softmax, tiled_attention
 from helpers.cache import KeyValueCache
 from helpers.decoding import generate
-from helpers.exercises import find
 from helpers.layers import (
     EncoderLayer,
     FeedForward,
@@ -24,6 +23,7 @@ from helpers.masks import causal_mask
 from helpers.models import DecoderOnly
 from helpers.operations import run
 from helpers.rotary import rotate
+from workshop.exercises import find
 
 LLAMA = {"pre_norm": True, "rms_norm": True, "rope": 10000.0, "gated": True, "activation": "silu",
          "bias": False}  # fmt: skip

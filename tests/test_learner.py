@@ -12,12 +12,12 @@ from lessons import PATHS, code_cells, headings
 from markup import Markup
 
 from helpers import attention
-from helpers.checks import learner, page
-from helpers.checks.compare import Opaque, Raised, TimedOut
-from helpers.checks.judge import Evidence, grade
-from helpers.exercises import ASKED, exercises
-from helpers.exercises.exercise import About
-from helpers.stages import TITLES
+from workshop.checks import learner, page
+from workshop.checks.compare import Opaque, Raised, TimedOut
+from workshop.checks.judge import Evidence, grade
+from workshop.course import TITLES
+from workshop.exercises import ASKED, exercises
+from workshop.exercises.exercise import About
 
 ASKED_NAMES = [name for names in ASKED.values() for name in names]
 STUB = "def softmax(x, axis=-1):\n    ..."
@@ -278,6 +278,6 @@ def test_progress_says_which_line_of_the_file_stops_it(
 
 
 def test_without_ipython_it_is_printed():
-    code = "from helpers.checks import hint\nhint('softmax')"
+    code = "from workshop.checks import hint\nhint('softmax')"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert said.stdout.startswith("softmax, hint 1 of 3, a nudge: ")

@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 from learners import answers, load
 
-from helpers.checks import check, grade, page
-from helpers.checks.judge import RIGHT, judge
-from helpers.checks.sandbox import observe
-from helpers.exercises import find
+from workshop.checks import check, grade, page
+from workshop.checks.judge import RIGHT, judge
+from workshop.checks.sandbox import observe
+from workshop.exercises import find
 
 pytestmark = pytest.mark.long
 ANSWERS = answers()

@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 import pytest
 
-from helpers import attention, blocks, mine
-from helpers.checks import keep, learner
-from helpers.exercises import exercises
+from helpers import attention, blocks
+from workshop import mine
+from workshop.checks import keep, learner
+from workshop.exercises import exercises
 
 DOUBLE = "def softmax(x, axis=-1):\n    return 'mine'\n"
 
@@ -32,7 +33,7 @@ def test_own_functions_come_first(path):
     path.write_text(DOUBLE, "utf-8")
     assert mine.softmax(1) == "mine"
     assert mine.layer_norm is blocks.layer_norm
-    from helpers.mine import attention_scores, softmax
+    from workshop.mine import attention_scores, softmax
 
     assert softmax is mine.softmax and attention_scores is attention.attention_scores
 
@@ -90,7 +91,7 @@ def test_parts_shows_which_are_own(path, monkeypatch):
 
 
 def test_a_file_of_an_earlier_version_is_read_and_mended(path):
-    old = "from helpers.checks.observe import on_tensors\n\n\n"
+    old = "from workshop.checks.observe import on_tensors\n\n\n"
     old += "@on_tensors\ndef softmax(x, axis=-1):\n    return x.softmax(axis)\n"
     path.write_text(old, "utf-8")
     scores = np.array([[1.0, 2.0], [3.0, 3.0]])

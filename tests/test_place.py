@@ -10,7 +10,7 @@ import sys
 import pytest
 from lessons import PATHS, code_cells
 
-from helpers.checks import learner
+from workshop.checks import learner
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ heard = []
 for story in json.load(sys.stdin):
     shell.history_manager.input_hist_raw[:] = [""]
     shell.reset(new_session=False)
-    shell.run_cell("from helpers.checks.learner import Memory as M")
+    shell.run_cell("from workshop.checks.learner import Memory as M")
     shell.run_cell("M.checked, M.named, M.shown, M.right = {}, None, {}, set()")
     shell.history_manager.input_hist_raw[:] = [""]
     for cell in story:
@@ -51,7 +51,7 @@ START = [
     "import numpy as np",
     RIGHT["softmax"],
     RIGHT["attention"],
-    "from helpers.checks import check, hint, solution",
+    "from workshop.checks import check, hint, solution",
 ]
 
 

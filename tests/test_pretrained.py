@@ -24,7 +24,6 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from helpers import pretrained
 from helpers.decoding import generate
 from helpers.examples import CAT, MAKERS
-from helpers.exercises import find
 from helpers.models import DecoderOnly, Encoder
 from helpers.pretrained import (
     SentenceEncoder,
@@ -35,6 +34,7 @@ from helpers.pretrained import (
     mean_vector,
     minilm_folder,
 )
+from workshop.exercises import find
 
 os.environ["TRANSFORMERS_VERBOSITY"] = "error"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"

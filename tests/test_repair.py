@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from helpers.attention import attention_scores, softmax
-from helpers.checks import grade, repair, sandbox
-from helpers.checks.judge import RIGHT, WRONG
-from helpers.exercises import exercises, find
+from workshop.checks import grade, repair, sandbox
+from workshop.checks.judge import RIGHT, WRONG
+from workshop.exercises import exercises, find
 
 NAMES = {"np": np, "math": math, "softmax": softmax, "attention_scores": attention_scores}
 CELLS = count()
@@ -37,7 +37,7 @@ def no_mistakes(monkeypatch):
     """Known mistakes come first: without them every wrong answer is left to the repair."""
     for known in exercises().values():
         monkeypatch.setattr(known, "mistakes", [])
-    from helpers.checks.judge import mistakes_of
+    from workshop.checks.judge import mistakes_of
 
     mistakes_of.cache_clear()
     yield

@@ -110,7 +110,7 @@ def test_an_old_python_is_named_before_anything_is_installed(tmp_path):
 
 DISPLAY = """\
 import numpy as np
-from helpers import widgets
+from workshop import widgets
 
 data, _ = widgets.AttentionHeatmap(np.eye(2), ["a", "b"])._repr_mimebundle_()
 print(*sorted(data))
@@ -245,5 +245,5 @@ def test_notebook_alone_installs_the_helpers_and_nothing_else(
     assert report["source"]["vcs_info"]["commit_id"] == commit
     assert versions(python) == before
     assert before["numpy"] != version("numpy") and before["ipywidgets"].startswith("7.")
-    parts = [p.name for p in (ROOT / "helpers/widgets").iterdir() if p.suffix in (".js", ".css")]
+    parts = [p.name for p in (ROOT / "workshop/widgets").iterdir() if p.suffix in (".js", ".css")]
     assert report["parts"] == sorted(parts)

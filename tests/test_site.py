@@ -299,8 +299,8 @@ def test_markdown_keeps_signs_apart(site):
 
 def test_verdicts_stand_on_the_page(site, tmp_path):
     """Whole, folded as in the notebook, without a script, and without the plain text twice."""
-    from helpers.checks import judge, learner
-    from helpers.exercises import find
+    from workshop.checks import judge, learner
+    from workshop.exercises import find
 
     raised = judge.Raised("Error", HOSTILE, HOSTILE)
     found = judge.Evidence(HOSTILE, {"x": [HOSTILE]}, HOSTILE, raised)

@@ -214,7 +214,7 @@ if "google.colab" in sys.modules:
 print(1+1)
 
 # %% touch
-from helpers.widgets import SoftmaxLab
+from workshop.widgets import SoftmaxLab
 
 SoftmaxLab([2, 1])
 """

@@ -16,8 +16,8 @@ from PIL import Image
 
 from helpers.attention import attention_scores, causal_mask, masked_softmax, softmax
 from helpers.blocks import add_and_norm, layer_norm, sinusoidal_positions
-from helpers.colours import tint
-from helpers.widgets import (
+from workshop.colours import tint
+from workshop.widgets import (
     AttentionHeatmap,
     DropoutLab,
     MatrixProduct,
@@ -25,7 +25,7 @@ from helpers.widgets import (
     PositionExplorer,
     SoftmaxLab,
 )
-from helpers.widgets.dropout import Mulberry
+from workshop.widgets.dropout import Mulberry
 
 TOKENS = "Your journey starts with one step".split()
 RNG = np.random.default_rng(5)

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from helpers import colours, widgets
 from helpers.attention import softmax
-from helpers.widgets import base
-from helpers.widgets.machine import Machine
+from workshop import colours, widgets
+from workshop.widgets import base
+from workshop.widgets.machine import Machine
 
 FOLDER = Path(base.__file__).parent
 SCRIPTS = sorted(FOLDER.glob("*.js"))
@@ -86,7 +86,7 @@ def test_a_module_holds_what_it_imports_once_and_exports_no_more_than_anywidget_
         )
 
 
-WIDGETS = [kind for kind in base.Widget.__subclasses__() if kind.__module__.startswith("helpers.")]
+WIDGETS = [kind for kind in base.Widget.__subclasses__() if kind.__module__.startswith("workshop.")]
 
 
 @pytest.mark.parametrize("widget", WIDGETS, ids=lambda kind: kind.__name__)
@@ -110,7 +110,9 @@ def test_a_widget_saves_what_all_share_and_its_own_styles(widget):
     assert styles.startswith(".step {") and "focus-visible" in styles
     for name, rule in own.items():
         assert (f".step {rule} " in styles) == (name == widget.__name__), name
-    assert (".lab-title" in styles) == (widget.__module__[16:] in "positions dropout norm")
+    assert (".lab-title" in styles) == (
+        widget.__module__.rpartition(".")[2] in "positions dropout norm"
+    )
 
 
 def test_every_rule_is_saved_with_some_widget():

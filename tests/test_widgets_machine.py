@@ -11,7 +11,7 @@ from torch import nn
 from helpers import operations
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
 from helpers.models import DecoderOnly, Transformer
-from helpers.widgets import Machine, machine
+from workshop.widgets import Machine, machine
 
 WORDS = "the shop sells apple and banana laptop".split()
 TABLE = [[0, 0, 0], [0, 1, 3], [1, 0, 2], [2, 2, 0], [0, 0, 0], [4, 0, 1], [0, 4, 1]]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from helpers.decoding import greedy_decode, next_token_probs
 from helpers.text import bigram_probs
-from helpers.widgets.next_token import NextToken
+from workshop.widgets.next_token import NextToken
 
 VOCAB = ["I", "you", "love", "oranges", "grapes"]
 TABLE = bigram_probs(["I love oranges", "I love grapes", "you love oranges"], VOCAB)

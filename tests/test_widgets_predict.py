@@ -10,7 +10,7 @@ import torch
 from nbclient import NotebookClient
 from PIL import Image
 
-from helpers.widgets.predict import folded, predict
+from workshop.widgets.predict import folded, predict
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_bad_input_is_refused_with_a_reason(arguments, message):
 
 MIXED = """from IPython.display import HTML, display
 from helpers.figures import bars
-from helpers.widgets import folded
+from workshop.widgets import folded
 with folded("More & more"):
     print("a < b", 5)
     display({"text/html": "<b>bold</b>", "text/plain": "bold"}, raw=True)

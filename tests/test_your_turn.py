@@ -14,7 +14,7 @@ from answers import for_tensors, hinted
 from lessons import FOLDER, PATHS, code_cells, needed, touched
 from nbclient import NotebookClient
 
-from helpers.exercises import ASKED, exercises, find
+from workshop.exercises import ASKED, exercises, find
 
 pytestmark = pytest.mark.slow
 CHECK = re.compile(r"^(\w+) = check\(\1\)$", re.MULTILINE)
@@ -29,7 +29,7 @@ each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.ste
 def halves(path):
     """The code cells before the room *Your turn*, and the others."""
     code = code_cells(path)
-    (begin,) = [i for i, c in enumerate(code) if c["source"].startswith("from helpers.checks ")]
+    (begin,) = [i for i, c in enumerate(code) if c["source"].startswith("from workshop.checks ")]
     return code[:begin], code[begin:]
 
 

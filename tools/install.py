@@ -61,7 +61,7 @@ def starts() -> bool:
     It also lets matplotlib list this machine's fonts: later that would say so in a notebook.
     """
     own = {name: os.environ[name] for name in os.environ.keys() - {"PYTHONUTF8", "PYTHONPATH"}}
-    call = [sys.executable, "-c", "import helpers.layers, helpers.widgets"]
+    call = [sys.executable, "-c", "import helpers.layers, workshop.widgets"]
     with tempfile.TemporaryDirectory() as elsewhere:
         done = subprocess.run(call, cwd=elsewhere, env=own, stderr=subprocess.PIPE)
     if done.returncode:

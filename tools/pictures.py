@@ -17,11 +17,11 @@ import torch
 from PIL import Image
 from playwright.sync_api import Locator, sync_playwright
 
-from helpers.drawings.sheet import INKS
 from helpers.figures import INK
 from helpers.models import Transformer
 from helpers.training import Pair, examples, fit, vocabularies
-from helpers.widgets import Machine
+from workshop.drawings.sheet import INKS
+from workshop.widgets import Machine
 
 SITE = runpy.run_path(str(Path(__file__).with_name("site.py")))
 FOLDER = Path(__file__).resolve().parents[1] / ".github"

@@ -28,7 +28,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from helpers.examples import APPLE, APPLE_WORDS
-from helpers.widgets import Machine
+from workshop.widgets import Machine
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

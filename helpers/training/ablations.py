@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from helpers.figures import COLOURS, INK, Picture, canvas, number
+from helpers.figures import COLOURS, INK, Picture, canvas
+from helpers.given import number
 from helpers.layers import MultiHeadAttention, ResidualLayer, in_mode, unwatched
 from helpers.models import Transformer
 from helpers.training.batches import Examples, examples, vocabularies

@@ -9,7 +9,7 @@ import numpy as np
 from helpers.attention import softmax
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
-from helpers.widgets import *
+from workshop.widgets import *
 rng = np.random.default_rng(0)
 T = len(tokens)
 scores = rng.normal(size=(2, 3, T, T)) * 2

@@ -3,7 +3,7 @@
 Tests take these as fixtures (`browser`, `lab`, `page_of`, `axe`; see conftest.py); the benchmark
 uses the classes. A notebook is given as the sources of its cells:
 
-    notebook = lab.run("from helpers.widgets import SoftmaxLab", "SoftmaxLab([2, 1], ['a', 'b'])")
+    notebook = lab.run("from workshop.widgets import SoftmaxLab", "SoftmaxLab([2, 1], ['a', 'b'])")
     root = notebook.widget(1)                 # the element .step in the output of cell 1
     numbers(root), notebook.value("6 * 7")    # what is shown; what the kernel says
 """

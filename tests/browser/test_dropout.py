@@ -4,13 +4,13 @@ import numpy as np
 
 from browser.harness import drag, frames, numbers, pixels, press, slide_by_keys, slider
 from helpers.attention import causal_mask, masked_softmax
-from helpers.widgets import DropoutLab
+from workshop.widgets import DropoutLab
 
 WEIGHTS = masked_softmax(np.random.default_rng(7).normal(size=(6, 6)), causal_mask(6))
 CELLS = [
     """import numpy as np
 from helpers.attention import causal_mask, masked_softmax
-from helpers.widgets import DropoutLab
+from workshop.widgets import DropoutLab
 weights = masked_softmax(np.random.default_rng(7).normal(size=(6, 6)), causal_mask(6))
 lab = DropoutLab(weights, "your journey starts with one step".split(), seed=3)
 lab"""

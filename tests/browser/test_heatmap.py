@@ -8,12 +8,12 @@ from PIL import Image
 
 from browser.harness import drag, frames, numbers, pixels, press, slide_by_keys, slider
 from helpers.attention import causal_mask, masked_softmax, softmax
-from helpers.colours import STRONGEST
+from workshop.colours import STRONGEST
 
 SETUP = """
 import numpy as np
 from helpers.attention import softmax
-from helpers.widgets import AttentionHeatmap
+from workshop.widgets import AttentionHeatmap
 tokens = "Your journey starts with one step".split()
 scores = 2 * np.random.default_rng(11).normal(size=(2, 3, 6, 6))
 many = 3 * np.random.default_rng(12).normal(size=(12, 64, 64))

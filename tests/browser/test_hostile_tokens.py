@@ -4,7 +4,7 @@ import pytest
 
 from browser.gallery import GALLERY, SETUP
 from browser.harness import Offline
-from helpers.widgets.base import visible
+from workshop.widgets.base import visible
 
 HOSTILE = [
     "<img class=hostile src=x onerror=window.hacked=1>",

@@ -21,8 +21,8 @@ from helpers import attention, blocks, layers, models, operations
 from helpers.anatomy import describe
 from helpers.operations import OFF, Program, Values, of_arrays
 from helpers.pretrained.encoder import SentenceEncoder
-from helpers.widgets.base import module
-from helpers.widgets.seen import joined, made_of, needed, packed
+from workshop.widgets.base import module
+from workshop.widgets.seen import joined, made_of, needed, packed
 
 CLOSE = {"atol": 1e-4, "rtol": 0, "equal_nan": True}
 NAMES = "Object.assign(globalThis, { Engine, RUN, explain });"

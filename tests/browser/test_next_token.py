@@ -7,12 +7,12 @@ import pytest
 
 from browser.harness import drag, frames, numbers, press, slide_by_keys, slider
 from helpers.decoding import next_token_probs
-from helpers.widgets.next_token import _scatter
+from workshop.widgets.next_token import _scatter
 
 SETUP = """
 import time
 import numpy as np
-from helpers.widgets.next_token import NextToken
+from workshop.widgets.next_token import NextToken
 rng = np.random.default_rng(40)
 words = "a journey of thousand miles begins with one single step".split()
 words += "on the road to where you win or die <end>".split()

@@ -4,12 +4,12 @@ import numpy as np
 
 from browser.harness import drag, frames, numbers, press, slide_by_keys, slider
 from helpers.blocks import layer_norm
-from helpers.widgets import NormLab
+from workshop.widgets import NormLab
 
 X, F = np.random.default_rng(10).normal(2, 3, size=(2, 6, 5))
 CELLS = [
     """import numpy as np
-from helpers.widgets import NormLab
+from workshop.widgets import NormLab
 x, f = np.random.default_rng(10).normal(2, 3, size=(2, 6, 5))
 lab = NormLab(x, f, tokens="when you play game of thrones".split())
 lab"""

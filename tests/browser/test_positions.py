@@ -7,7 +7,7 @@ from browser.harness import drag, frames, numbers, pixels, press, slide_by_keys,
 from helpers.blocks import sinusoidal_positions
 
 CELLS = [
-    "from helpers.widgets import PositionExplorer\nexplorer = PositionExplorer(6, 50)\nexplorer"
+    "from workshop.widgets import PositionExplorer\nexplorer = PositionExplorer(6, 50)\nexplorer"
 ]
 
 

@@ -7,7 +7,7 @@ from browser.harness import frames, notebook_of, press
 
 CELLS = [
     """import numpy as np
-from helpers.widgets.predict import predict
+from workshop.widgets.predict import predict
 half = predict("How probable is heads?", [1, np.float32(1 / 3), 1 / 2],
                answer=np.mean([0, 1]), reason="Heads is one of 2 sides: 0.5000.")
 half""",
@@ -66,7 +66,7 @@ def test_choosing_until_it_is_right(lab, saved, page_of, place):
 
 ASKED = "predict('Which?', ['1.2345', '2.3456', '3.4567'], answer=right)"
 LESSON = [
-    "from helpers.figures import show\nfrom helpers.widgets import folded, predict",
+    "from helpers.figures import show\nfrom workshop.widgets import folded, predict",
     f"choices = 3\nright = '2.3456'\n{ASKED}",
     """with folded("The answer"):
     show([2.3456], title="a table")

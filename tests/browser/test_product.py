@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from browser.harness import frames, numbers, pixels, press
-from helpers.colours import STRONGEST
-from helpers.widgets.product import MatrixProduct
+from workshop.colours import STRONGEST
+from workshop.widgets.product import MatrixProduct
 
 CELLS = [
     """import numpy as np
-from helpers.widgets.product import MatrixProduct
+from workshop.widgets.product import MatrixProduct
 rng = np.random.default_rng(7)
 tokens = "your journey starts with one step".split()
 Q, K = rng.normal(size=(6, 3)), rng.normal(size=(6, 3))

@@ -109,7 +109,7 @@ RUN_FIRST = """async () => {
 
 def test_of_two_days_both_live(lab):
     """On day two only the first cell runs, and that three times; nothing piles up in the file."""
-    cells = [f"from helpers.widgets import SoftmaxLab\nSoftmaxLab([{i}, 1])" for i in range(3)]
+    cells = [f"from workshop.widgets import SoftmaxLab\nSoftmaxLab([{i}, 1])" for i in range(3)]
     first = lab.run(*cells).save()
     second = lab.open(first)
     for _ in range(3):

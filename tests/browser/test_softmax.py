@@ -5,10 +5,10 @@ import pytest
 
 from browser.harness import drag, frames, numbers, press, slide_by_keys, slider
 from helpers.attention import softmax
-from helpers.widgets.softmax import SoftmaxLab
+from workshop.widgets.softmax import SoftmaxLab
 
 CELLS = [
-    """from helpers.widgets.softmax import SoftmaxLab
+    """from workshop.widgets.softmax import SoftmaxLab
 lab = SoftmaxLab([0.9544, 1.495, -0.7071, 2.0], ["your", "journey", "starts", "here"], d_k=4)
 lab"""
 ]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from browser.gallery import GALLERY, SETUP, TOKENS
-from helpers.widgets.base import FILES, style
-from helpers.widgets.machine import Machine
+from workshop.widgets.base import FILES, style
+from workshop.widgets.machine import Machine
 
 pytestmark = pytest.mark.long
 

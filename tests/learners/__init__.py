@@ -26,7 +26,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from helpers import attention, blocks, decoding, layers, models, text
-from helpers.exercises import exercises
+from workshop.exercises import exercises
 
 CELLS = count(1)
 

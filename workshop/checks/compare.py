@@ -1,0 +1,339 @@
+"""Are two observations the same, and if not, what is the difference in words."""
+
+import re
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from workshop.exercises.exercise import About, Untested
+
+MISFITS = {"ValueError", "RuntimeError", "IndexError", "AxisError"}  # shapes, NumPy's and PyTorch's
+UNFINISHED = {
+    "generator": " Is it `yield` instead of `return`?",
+    "coroutine": " Begin it with `def` alone, without `async`.",
+    "ellipsis": " A `...` is still in it.",
+    "function": " Call the function: name(…), with brackets.",
+    "builtin_function_or_method": " Call it, with brackets: x.copy() instead of x.copy.",
+}
+COUNTED = {1: (("entry", "entries"),), 2: (("row", "rows"), ("column", "columns"))}
+RTOL, ATOL = 1e-4, 1e-5  # for float32 inputs; answers may order their sums differently
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The function raised an exception: its kind, its text, the learner's line."""
+
+    kind: str
+    text: str = ""
+    line: str = ""
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """The function returned something that is no number, text, array or collection of them."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """The function used up its time, or `waited` too long for something that did not come."""
+
+    waited: bool = False
+
+
+# ---------------------------------------------------------------- equality
+
+
+def same(a: Any, b: Any, whole: bool = False) -> bool:
+    """Whether two observations agree: kind, shape and values, nothing broadcast or cast.
+
+    With `whole`, whole numbers and floats count as one kind.
+    """
+    if isinstance(a, Untested) or isinstance(b, Untested):
+        return True
+    if isinstance(a, Raised) and isinstance(b, Raised):
+        return a.kind == b.kind or {a.kind, b.kind} <= MISFITS
+    if isinstance(a, About) and isinstance(b, About):
+        return bool(abs(a.value - b.value) <= max(a.within, b.within)) or _both_nan(a, b)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.shape == b.shape and kind_of(a, whole) == kind_of(b, whole) and _close(a, b)
+    if _is_number(a) and _is_number(b):
+        return _close(np.asarray(a, float), np.asarray(b, float))
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same(x, y, whole) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key], whole) for key in a)
+    return type(a) is type(b) and bool(a == b)
+
+
+def kind_of(array: np.ndarray, whole: bool = False) -> str:
+    """Name what an array holds: "True/False", "whole numbers", "floats" …"""
+    if array.dtype == np.float16:
+        return "half-precision floats"
+    kinds = {"b": "True/False", "i": "whole numbers", "u": "whole numbers", "f": "floats"}
+    kind = kinds.get(array.dtype.kind, str(array.dtype))
+    return "floats" if whole and kind == "whole numbers" else kind
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool)
+
+
+def _both_nan(a: About, b: About) -> bool:
+    return bool(np.isnan(a.value) and np.isnan(b.value))
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    if a.dtype.kind not in "biuf" or b.dtype.kind not in "biuf":
+        return bool(np.array_equal(a, b))
+    a, b = a.astype(float), b.astype(float)
+    return bool(np.allclose(a, b, rtol=RTOL, atol=ATOL, equal_nan=True))
+
+
+# ---------------------------------------------------------------- differences in words
+
+KEPT = (
+    "An axis of length 1 was lost or added: `keepdims=True` keeps it, `None` as an index adds it."
+)
+PLAIN = [  # what NumPy says, and what it means
+    (r"^matmul: .*\(size (\d+) is different from (\d+)\)",
+     r"A @ B needs as many rows in B as A has columns, but B has \1 and A \2"),
+    (r"^operands could not be broadcast together with shapes (\(.*\)) (\([\d,]*\))",
+     r"shapes \1 and \2 do not fit: counted from the right, two lengths must be equal, or one 1"),
+    (r"^The truth value of an array",
+     r"an array is neither true nor false: ask for each of its numbers, or whether it `is None`"),
+    (r"^cannot reshape array of size (\d+) into shape (\(.*\))",
+     r"a reshape keeps every number, but \1 of them do not fill the shape \2"),
+]  # fmt: skip
+
+
+def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
+    """Say in a sentence how an observation differs from what was expected."""
+    if isinstance(obtained, Raised):
+        line = f", in the line `{obtained.line}`" if obtained.line else ""
+        endless = " It calls itself without end." if obtained.kind == "RecursionError" else ""
+        text = f": {in_plain_words(obtained.text)}" if obtained.text else ""
+        return f"It raises {obtained.kind}{text}{line}.{endless}"
+    if isinstance(obtained, TimedOut):
+        why = "it waits for something" if obtained.waited else "the time limit ended it"
+        loop = "" if obtained.waited else " Look for a loop that never ends."
+        return f"It does not return: {why}.{loop}"
+    if obtained is None:
+        return "It returns None: is the `return` missing, or does it print instead of returning?"
+    if isinstance(expected, dict) and isinstance(obtained, dict):
+        return _difference_of_dicts(expected, obtained, whole)
+    if isinstance(expected, list) and isinstance(obtained, list):
+        return _difference_of_lists(expected, obtained, whole)
+    if isinstance(expected, np.ndarray) and isinstance(obtained, np.ndarray):
+        return _difference_of_arrays(expected, obtained, whole)
+    if isinstance(expected, np.ndarray) and isinstance(obtained, list):
+        return _difference_of_several(expected, obtained)
+    if type_name(expected) != type_name(obtained):
+        why = UNFINISHED.get(obtained.kind, "") if isinstance(obtained, Opaque) else ""
+        why = _right_one(expected, obtained) if isinstance(obtained, list) else why
+        return f"It returns {type_name(obtained)}, but must return {type_name(expected)}.{why}"
+    return f"It gives {shown(obtained)}, but must give {shown(expected)}."
+
+
+def in_plain_words(text: str) -> str:
+    """NumPy's words for what does not fit, in those of the course."""
+    for pattern, plain in PLAIN:
+        if found := re.search(pattern, text):
+            return found.expand(plain)
+    return text.rstrip(".")
+
+
+def type_name(x: Any) -> str:
+    """Name a value's type with its article, as a learner would say it."""
+    if isinstance(x, Opaque):
+        return f"an object of type {x.kind}"
+    names = {dict: "a dictionary", list: "a list", str: "a text", bool: "True or False"}
+    names |= {int: "a whole number", float: "a number", np.ndarray: "an array"}
+    return names.get(type(x), type(x).__name__)
+
+
+def shown(x: Any) -> str:
+    """Write a small value; numbers with 4 decimals."""
+    if isinstance(x, About):
+        return f"{x.value:.4f} (± {x.within:g})"
+    if isinstance(x, float):
+        return f"{x:.4f}"
+    if isinstance(x, np.ndarray):
+        return np.array2string(x, precision=4, suppress_small=True, threshold=60, max_line_width=88)
+    if isinstance(x, Raised):
+        return f"{x.kind}: {x.text}"
+    if isinstance(x, Opaque | TimedOut):
+        return type_name(x) if isinstance(x, Opaque) else "no answer in time"
+    text = f"[{', '.join(map(shown, x))}]" if isinstance(x, list) else repr(x)
+    return text if len(text) <= 300 else text[:299] + "…"
+
+
+def _difference_of_dicts(expected: dict, obtained: dict, whole: bool) -> str:
+    """The first entry that differs; a statement that must hold is quoted."""
+    shared = [key for key in expected if key in obtained]
+    wrong = [key for key in shared if not same(expected[key], obtained[key], whole)]
+    missing = [key for key in expected if key not in obtained]
+    if missing and not wrong:
+        return f"The entry {missing[0]!r} is missing; it has {shown(list(obtained)[:8])}."
+    if not wrong:
+        surplus = next(key for key in obtained if key not in expected)
+        return f"The entry {surplus!r} does not belong there."
+    key = wrong[0]
+    if expected[key] is True and obtained[key] is False:
+        return f"What must hold, and does not: {key}."
+    if isinstance(expected[key], np.ndarray | list | dict):
+        return f"{key}: {difference(expected[key], obtained[key], whole)}"
+    return f"{key}: {shown(obtained[key])}, but must be {shown(expected[key])}."
+
+
+def _difference_of_several(expected: np.ndarray, obtained: list) -> str:
+    """A list or tuple where one array was asked for: perhaps it holds the right one."""
+    if not obtained or not all(isinstance(x, np.ndarray) for x in obtained):
+        return "It returns a list, but must return an array: np.array(…) makes one."
+    if len({x.shape for x in obtained}) == 1 and same(np.stack(obtained), expected):
+        return "It returns a list of arrays, but must return one array: np.stack(…) makes one."
+    arrays = "an array in a list" if len(obtained) == 1 else f"{len(obtained)} arrays"
+    return f"It returns {arrays}, but must return one.{_right_one(expected, obtained)}"
+
+
+def _right_one(expected: object, obtained: list) -> str:
+    """Which of several results is the one that was asked for, in a sentence after a space."""
+    right = [i for i, x in enumerate(obtained) if same(x, expected)]
+    return f" Number {right[0] + 1} of them is right: return it alone." if right else ""
+
+
+def _difference_of_lists(expected: list, obtained: list, whole: bool) -> str:
+    if len(expected) != len(obtained):
+        also = _right_one(expected, obtained)
+        many = "1 thing" if len(obtained) == 1 else f"{len(obtained)} things"
+        return f"It returns {many}, but must return {len(expected)}.{also}"
+    i = next(i for i, pair in enumerate(zip(expected, obtained, strict=True)) if not same(*pair))
+    ordinal = ["first", "second", "third", "fourth", "fifth"][i] if i < 5 else f"{i + 1}th"
+    for j, other in enumerate(expected):
+        if j != i and isinstance(other, np.ndarray) and same(other, obtained[i], whole):
+            return f"The {ordinal} result is what number {j + 1} should be: check the order."
+    return f"The {ordinal} result: {difference(expected[i], obtained[i], whole)}"
+
+
+def _difference_of_arrays(expected: np.ndarray, obtained: np.ndarray, whole: bool) -> str:
+    if expected.shape != obtained.shape:
+        return _difference_of_shapes(expected, obtained)
+    if kind_of(expected, whole) != kind_of(obtained, whole):
+        return f"It holds {kind_of(obtained)}, but must hold {kind_of(expected)}."
+    if expected.dtype.kind == "b":
+        return _difference_of_masks(expected, obtained)
+    wrong = ~np.isclose(obtained.astype(float), expected.astype(float), rtol=RTOL, atol=ATOL)
+    told = [_not_finite(obtained), _relation(expected, obtained), _sums(expected, obtained)]
+    told = [text for text in told if text]
+    everywhere = bool(told) and wrong.all()
+    return " ".join(told if everywhere else [*told, _where(wrong)])
+
+
+def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
+    """Name the axis that is missing, too long, or in the wrong place."""
+    want, got = expected.shape, obtained.shape
+    text = f"Its shape is {got}, but must be {want}."
+    for axes in permutations(range(obtained.ndim)):
+        if obtained.ndim == expected.ndim and tuple(got[a] for a in axes) == want:
+            swapped = [i for i, a in enumerate(axes) if i != a]
+            transposed = same(obtained.transpose(axes), expected)
+            also = " The numbers are right, only transposed." if transposed else ""
+            return f"{text} Axes {swapped} are in the wrong order (swapped).{also}"
+    if len(got) != len(want):
+        more = "too many axes" if len(got) > len(want) else "too few axes, one is missing"
+        squeezed = [n for n in got if n != 1] == [n for n in want if n != 1]
+        also = f" {KEPT}" if squeezed else ""
+        return f"{text} It has {more}: {len(got)} instead of {len(want)}.{also}"
+    wrong = [i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b]
+    lengths = ", ".join(f"axis {i} has length {got[i]} instead of {want[i]}" for i in wrong)
+    return f"{text} That is, {lengths}."
+
+
+def _difference_of_masks(expected: np.ndarray, obtained: np.ndarray) -> str:
+    if same(~obtained, expected):
+        return "True and False are the other way round: the mask is inverted."
+    more, fewer = (obtained & ~expected).sum(), (expected & ~obtained).sum()
+    return f"{more} entries are True and must be False, {fewer} are False and must be True."
+
+
+def _not_finite(obtained: np.ndarray) -> str:
+    bad = "nan" if np.isnan(obtained).any() else "infinity" if np.isinf(obtained).any() else ""
+    return f"It holds {bad}." if bad else ""
+
+
+def _relation(expected: np.ndarray, obtained: np.ndarray) -> str:
+    """A simple way in which all numbers differ: transposed, a factor, an offset, shifted."""
+    if not np.isfinite(obtained).all() or not expected.size:
+        return ""
+    if expected.ndim >= 2 and same(np.swapaxes(obtained, -1, -2), expected):
+        return "It is the transpose of what it should be."
+    if same(-obtained, expected):
+        return "Every sign is wrong: a minus is missing or too much."
+    for axis in range(expected.ndim):
+        if same(np.flip(obtained, axis), expected):
+            return f"The order along axis {axis} is reversed."
+        for step in (1, -1):
+            if same(np.roll(obtained, step, axis), expected):
+                return f"Everything is shifted by one along axis {axis}."
+        if same(np.sort(obtained, axis), np.sort(expected, axis)):
+            return f"The right numbers stand in the wrong order along axis {axis}."
+    if same(np.sort(obtained, None), np.sort(expected, None)):
+        return "The right numbers stand in the wrong places: the axes are mixed up."
+    return _factor(expected.astype(float), obtained.astype(float))
+
+
+def _factor(expected: np.ndarray, obtained: np.ndarray) -> str:
+    filled = np.abs(expected) > 1e-3
+    if filled.sum() < 2:  # one number is always some other's multiple
+        return ""
+    factor = float(np.median(obtained[filled] / expected[filled]))
+    if same(expected * factor, obtained):
+        if abs(factor) < 1e-6:
+            return "Every number is 0."
+        return f"Every number is {factor:.4f} times what it should be: check the scale."
+    if same(expected + float(np.median(obtained - expected)), obtained):
+        return f"Every number is off by {float(np.median(obtained - expected)):.4f}."
+    return ""
+
+
+def _sums(expected: np.ndarray, obtained: np.ndarray) -> str:
+    """Weights and probabilities: whether rows sum to 1, and what does instead."""
+    if not expected.ndim or (expected < -ATOL).any() or not np.isfinite(obtained).all():
+        return ""
+    for axis in range(expected.ndim):
+        if _all_one(expected.sum(axis)) and expected.shape[axis] > 1:
+            if _all_one(obtained.sum(axis)):
+                return ""
+            for other in range(expected.ndim):
+                if other != axis and _all_one(obtained.sum(other)):
+                    return f"It sums to 1 along axis {other} instead of axis {axis}."
+            sums = np.atleast_1d(obtained.sum(axis))
+            off = sums[~np.isclose(sums, 1, atol=1e-4)].flat[0]
+            return f"It must sum to 1 along axis {axis}, but a sum is {off:.4f}."
+    return ""
+
+
+def _all_one(sums: np.ndarray) -> bool:
+    return bool(np.isclose(sums, 1, atol=1e-4).all())
+
+
+def _where(wrong: np.ndarray) -> str:
+    """Which entries differ, when that tells something."""
+    if wrong.all() or wrong.ndim == 0:
+        return "All numbers differ." if wrong.ndim else "The number differs."
+    for axis in range(wrong.ndim):
+        rest = tuple(i for i in range(wrong.ndim) if i != axis)
+        lines = wrong.any(axis=rest)
+        if not lines.all():
+            places = [str(i) for i in np.flatnonzero(lines)]
+            bad = ", ".join(places[:6]) + ", …" * (len(places) > 6)
+            if wrong.ndim not in COUNTED:
+                return f"Only where the index of axis {axis} is {bad} do numbers differ."
+            one, more = COUNTED[wrong.ndim][axis]
+            return (
+                f"Only {one} {bad} differs." if len(places) == 1 else f"Only {more} {bad} differ."
+            )
+    return f"{int(wrong.sum())} of {wrong.size} numbers differ."

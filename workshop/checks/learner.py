@@ -1,0 +1,402 @@
+"""What a learner calls: `check`, `hint`, `solution` and `progress`.
+
+The session remembers what was checked, IPython which cells were run: by both `hint` knows which
+notebook runs, and which of its exercises is being written.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import CodeType, FunctionType
+from typing import Any
+
+from workshop.checks import page
+from workshop.checks.compare import Raised, in_plain_words, type_name
+from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
+from workshop.checks.keep import keep, kept_names, wants_tensors
+from workshop.checks.page import Shown
+from workshop.checks.sandbox import as_written, on_tensors, plain
+from workshop.checks.whys import Repair
+from workshop.course import TITLES
+from workshop.exercises import ASKED, exercises, nearest
+from workshop.exercises.exercise import Exercise
+
+STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
+OFFER = "`hint()` shows one change of your code that passes every test."
+STEPS = ("a nudge", "the idea", "the line")
+SMALL = 3000  # bytes of an output that stands in every saved notebook
+DEFINITION = re.compile(r"^def\s+(\w+)\s*\(", re.MULTILINE)
+TOOLS = re.compile(r"^from helpers\.checks import\b", re.MULTILINE)  # the tasks begin
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A check: what it found, after how many cells, and whether the answer was a new one."""
+
+    status: str
+    cells: int
+    code: CodeType | None
+    is_new: bool
+    repair: Repair | None = None  # the change that hint shows next
+
+
+class Memory:
+    """What this session remembers: each exercise's newest check, in order; the exercise that help
+    was asked for since then; which hints were shown, and what is right."""
+
+    checked: dict[str, Checked] = {}  # noqa: RUF012
+    named: str | None = None
+    shown: dict[str, int] = {}  # noqa: RUF012
+    right: set[str] = set()  # noqa: RUF012
+
+
+# ---------------------------------------------------------------- check
+
+
+def check(function: Any = None) -> Any:
+    """Judge an answer and show the verdict; the exercise is known by the function's name.
+
+    Returns the function if it is right and the reference if not, so that a notebook runs on
+    either way: `softmax = check(softmax)`. A right one for tensors takes arrays as well from then
+    on. What belongs to no exercise comes back as it is.
+    """
+    known = exercise_of(function, inspect.currentframe().f_back)
+    if known is None:
+        page.display(unknown(function))
+        return function
+    function = as_written(function)
+    home = getattr(function, "__module__", None)
+    if isinstance(home, str) and home.startswith("helpers."):  # a check's own result, no answer
+        before = Memory.checked.get(known.name, Checked(NOT_ATTEMPTED, 0, None, is_new=False))
+        remember(known.name, replace(before, cells=len(cells_run())))
+        page.display(already(known))
+        return function
+    return handed_back(function, known)
+
+
+def handed_back(function: Any, known: Exercise) -> Any:
+    """Judge an answer and show the verdict; returns what the notebook goes on with."""
+    verdict, before = judged(function, known), Memory.checked.get(known.name)
+    code = function.__code__ if isinstance(function, FunctionType) else None
+    is_new = before is None or before.code != code
+    found = Checked(verdict.status, len(cells_run()), code, is_new, verdict.repair)
+    remember(known.name, found)
+    if verdict.status != RIGHT:
+        page.display(shown(verdict, known))
+        return known.reference
+    Memory.right.add(known.name)
+    tensors = verdict.backend == "torch" and wants_tensors(function, known)
+    page.display(shown(verdict, known, keep(function, known, tensors)))
+    return on_tensors(function) if tensors else function
+
+
+def remember(name: str, found: Checked) -> None:
+    """Remember a check as the newest."""
+    Memory.checked.pop(name, None)
+    Memory.checked[name], Memory.named = found, None
+
+
+def judged(function: Any, known: Exercise) -> Verdict:
+    """The verdict on an answer; if the check itself fails, that is said instead of a traceback."""
+    try:
+        return grade(function, known.name)
+    except Exception as error:
+        text = f"The check itself stopped ({type(error).__name__}: {error}): please report it."
+        return Verdict(known.name, WRONG, text)
+
+
+def exercise_of(function: Any, frame: Any) -> Exercise | None:
+    """The exercise of a function: by its own name, else by the variable that holds it."""
+    name = name_of(function)
+    if name in exercises():
+        return exercises()[name]
+    for scope in (frame.f_locals, frame.f_globals) if frame and callable(function) else ():
+        for variable, value in list(scope.items()):
+            if value is function and variable in exercises():
+                return exercises()[variable]
+    return None
+
+
+def name_of(function: Any) -> str:
+    """The name under which a function or class was defined, "" for anything else."""
+    try:
+        name = function.__name__
+    except Exception:
+        return ""
+    return name if isinstance(name, str) else ""
+
+
+def unknown(function: Any) -> Shown:
+    """Say why there is nothing to check, and what could be checked."""
+    name = name_of(function)
+    if function is None or not callable(function):
+        given = "It got nothing" if function is None else f"This is {type_name(plain(function))}"
+        text = f"`check` takes the function itself: {example('check')}. {given}. {offered()}"
+    elif name in ("", "<lambda>"):
+        text = "This function has no name: begin it with `def` and the name of the exercise. "
+        text += offered()
+    else:
+        text = no_exercise(name)
+    return page.said(page.card("not attempted", text, ""), f"not attempted: {text}")
+
+
+def no_exercise(name: str) -> str:
+    """Say that a name is unknown, and which one may be meant, or which there are."""
+    near = nearest(name[:60])
+    return f"No exercise is called `{name[:60]}`. " + (f"Is it `{near}`?" if near else offered())
+
+
+def example(command: str) -> str:
+    """A call with one of this notebook's exercises."""
+    name = (*here(), "softmax")[0]
+    return f"`{name} = check({name})`" if command == "check" else f'`{command}("{name}")`'
+
+
+def offered() -> str:
+    """What can be asked for: this notebook's exercises, or where all of them are listed."""
+    if names := here():
+        return "In this notebook: " + ", ".join(f"`{name}`" for name in names) + "."
+    return "All exercises: `from workshop.checks import progress`, then `progress()`."
+
+
+def already(known: Exercise) -> Shown:
+    """The notebook's cell was run again with the reference that it got before."""
+    name, first = known.name, "run the cell with your function first, then this one"
+    text = f"`{name}` is the course's own now: {first}."
+    return page.said(page.card("not attempted", text, folded(known)), f"{known.name}: {text}")
+
+
+# ---------------------------------------------------------------- the verdict
+
+
+def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
+    """A verdict with its evidence; hints and solution stay folded until they are opened."""
+    if verdict.status == NOT_ATTEMPTED:
+        return not_attempted(known)
+    status, message = STATUS[verdict.status], verdict.message.replace("Right on ", "tried on ", 1)
+    evidence = verdict.evidence and untold(verdict.evidence, message)
+    parts = page.parts_of(evidence, known.whole_numbers) if evidence else []
+    markup, text = page.shown_parts([part for part in parts if not is_told(part, message)])
+    kept = kept or (OFFER if verdict.repair else "")
+    markup += page.paragraph(kept) if kept else ""
+    markup += way(known) if verdict.status == RIGHT else folded(known)
+    pause = "," if verdict.status == RIGHT else "."
+    lines = filter(None, [f"{known.name}: {status}{pause} {message}", text, kept])
+    return page.said(page.card(status, f"`{known.name}`: {message}", markup), "\n".join(lines))
+
+
+def untold(evidence: Evidence, message: str) -> Evidence:
+    """The evidence without the text of an exception, where the message quotes it already."""
+    raised = evidence.obtained
+    if isinstance(raised, Raised) and in_plain_words(raised.text) in message:
+        return replace(evidence, obtained=Raised(raised.kind))
+    return evidence
+
+
+def is_told(part: page.Part, message: str) -> bool:
+    """Whether the message says it already."""
+    text = part.partition(": ")[2] if isinstance(part, str) else ""
+    opening = f"{text.rstrip('.')}:".lower()
+    failed = f"What must hold, and does not: {text}."
+    return bool(text) and (message.lower().startswith(opening) or failed in message)
+
+
+def not_attempted(known: Exercise) -> Shown:
+    """What stands in every saved notebook: short, with the hints folded where there is room."""
+    name = known.name
+    text = f"`{name}`: replace `...` and run both cells; until then the course's own is used."
+    said = f'Help: `hint("{name}")`, `solution("{name}")`.'
+    plain = f"{name}: not attempted. The course's own is used until yours is right."
+    full = page.card("not attempted", text, folded(known))
+    if len((full + plain).encode()) >= SMALL:
+        full = page.card("not attempted", text, page.paragraph(said))
+    return Shown(full, plain)
+
+
+def folded(known: Exercise) -> str:
+    """Three hints and the solution, each to be opened by itself."""
+    hints = zip(STEPS, known.hints, strict=True)
+    return "".join(page.fold(step, page.paragraph(text)) for step, text in hints) + way(known)
+
+
+def way(known: Exercise) -> str:
+    """The solution and what its parts are for, folded."""
+    why = "".join(map(page.paragraph, reasons(known)))
+    return page.fold("solution", page.code(known.answers[0]) + why)
+
+
+def reasons(known: Exercise) -> list[str]:
+    """What the parts of the solution are for, each with its code."""
+    source = known.answers[0]
+    pairs = ((next((c for c in why.code if holds(source, c)), ""), why.text) for why in known.whys)
+    return [f"`{code}`: {text}" for code, text in pairs if code]
+
+
+def holds(source: str, code: str) -> bool:
+    """Whether a piece of code stands in a source, as whole words."""
+    return re.search(rf"(?<![\w.]){re.escape(code)}(?!\w)", source) is not None
+
+
+# ---------------------------------------------------------------- help
+
+
+def hint(name: str | Callable | None = None) -> None:
+    """Show one change that makes your newest answer pass, if one was found; then, call by call,
+    three steps: a nudge, the idea, the line.
+
+    Without a name it is about the exercise that is being written.
+    """
+    known = asked(name)
+    found = known and Memory.checked.get(known.name)
+    if known is None:
+        page.display(listing(name, "hint"))
+    elif found and found.repair:
+        Memory.checked[known.name] = replace(found, repair=None)
+        page.display(changed(known, found.repair))
+    else:
+        page.display(step_of(known))
+
+
+def changed(known: Exercise, repair: Repair | None) -> Shown:
+    """The learner's line beside the one that passes, and why."""
+    many = "These two changes pass" if repair.also else "This one change passes"
+    lines = [f"`{known.name}`: {many} every test."]
+    markup = page.paragraph(lines[0])
+    while repair:
+        before, after = repair.before or "(a new line here)", repair.after or "(nothing)"
+        for head, source in ((f"line {repair.line}, yours:", before), ("changed:", after)):
+            markup += page.paragraph(head) + page.code(source)
+            lines += [head, source]
+        markup += page.paragraph(repair.why) if repair.why else ""
+        lines += [repair.why] if repair.why else []
+        repair = repair.also
+    return page.said(page.aside(markup), "\n".join(lines))
+
+
+def step_of(known: Exercise) -> Shown:
+    """The next of the three hints."""
+    step = Memory.shown.get(known.name, 0)
+    if step == len(known.hints):
+        text = f"Those were the three hints for `{known.name}`. One way to write it: "
+        text += f'`solution("{known.name}")`.'
+    else:
+        Memory.shown[known.name] = step + 1
+        text = f"`{known.name}`, hint {step + 1} of 3, {STEPS[step]}: {known.hints[step]}"
+    return page.said(page.paragraph(text), text)
+
+
+def solution(name: str | Callable | None = None) -> None:
+    """Show one way to write the function of an exercise, as it can be run in its notebook."""
+    known = asked(name)
+    if known is None:
+        page.display(listing(name, "solution"))
+        return
+    source, why = known.answers[0], reasons(known)
+    markup = page.paragraph(f"`{known.name}`, one way:") + page.code(source)
+    text = "\n".join([source, "", *(f"# {line}" for line in why)]).strip("\n")
+    page.display(page.said(markup + "".join(map(page.paragraph, why)), text))
+
+
+def asked(name: Any) -> Exercise | None:
+    """The exercise that is meant: by name or function, by default the one being written."""
+    if name is None:
+        name = current()
+    known = exercises().get(name if isinstance(name, str) else name_of(name))
+    Memory.named = known and known.name
+    return known
+
+
+def listing(name: Any, command: str) -> Shown:
+    """Say which names can be asked for."""
+    given = name if isinstance(name, str) else name_of(name)
+    text = no_exercise(given) if given else f"Say which: {example(command)}. {offered()}"
+    return page.said(page.paragraph(text), text)
+
+
+def progress() -> None:
+    """Show what the notebooks ask for, done and open: done is what is kept or right just now."""
+    kept, obstacle = kept_names()
+    done, rows = kept | Memory.right, []
+    for notebook, names in ASKED.items():
+        count = f"{sum(name in done for name in names)} of {len(names)}"
+        marks = ", ".join(f"{'✓' if name in done else '○'} {name}" for name in names)
+        rows.append([f"{notebook} · {TITLES[notebook]}", count, marks])
+    asked_for = every()
+    title, key = f"{len(asked_for & done)} of {len(asked_for)} exercises done", "✓ done, ○ open"
+    lines = [f"{title}.", *(f"{head}, {count}: {marks}" for head, count, marks in rows), key]
+    markup = page.overview(title, ["notebook", "done", key], rows)
+    if obstacle:
+        lines.insert(0, f"{obstacle}. What it holds is not counted.")
+        markup = page.paragraph(lines[0]) + markup
+    page.display(page.said(markup, "\n".join(lines)))
+
+
+# ---------------------------------------------------------------- where the learner is
+
+
+def current() -> str | None:
+    """The exercise that the learner is at, None where nothing tells.
+
+    A function that was written after the last check, else what help was asked for since then, else
+    what was checked last. When all cells ran, the last check tells nothing: then an answer that is
+    not right yet, the newest first, and without any the first open exercise.
+    """
+    if name := written() or Memory.named:
+        return name
+    last, names = last_checked(), here()
+    all_ran = list(Memory.checked)[-len(names) :] == list(names)
+    if last and not all_ran and Memory.checked[last].status != RIGHT:
+        return last
+    wrong = [n for n, found in Memory.checked.items() if n in names and found.status == WRONG]
+    new = [name for name in wrong if Memory.checked[name].is_new]
+    return next(reversed(new or wrong), None) or next_open(last, names) or last
+
+
+def last_checked() -> str | None:
+    """The exercise of the newest check."""
+    return next(reversed(Memory.checked), None)
+
+
+def written() -> str | None:
+    """The exercise that was defined last since the last check, after the tasks began."""
+    cells = cells_run()
+    room = next((i for i, source in enumerate(cells) if TOOLS.search(source)), 0)
+    begin = max([room, *(found.cells for found in Memory.checked.values())])
+    lesson = set(cells[:room])  # its cells may run again, and are no answers
+    found = [DEFINITION.findall(source) for source in cells[begin:] if source not in lesson]
+    names = [name for cell in found for name in cell if name in (here() or every())]
+    return names[-1] if names else None
+
+
+def next_open(last: str | None, names: Sequence[str]) -> str | None:
+    """The first of a notebook's exercises that is not done, from the last checked on."""
+    begin, done = names.index(last) + 1 if last in names else 0, kept_names()[0] | Memory.right
+    return next((n for n in (*names[begin:], *names[:begin]) if n not in done), None)
+
+
+def here() -> Sequence[str]:
+    """What this notebook asks for, () where it is not known."""
+    last = last_checked()
+    return ASKED.get(exercises()[last].notebook if last else notebook(), ())
+
+
+def notebook() -> str:
+    """The number of the notebook that runs, by what was asked last, else ""."""
+    cells = cells_run()
+    room = next((i for i, source in enumerate(cells) if TOOLS.search(source)), len(cells))
+    names = [name for source in cells[room:] for name in DEFINITION.findall(source)]
+    return next((exercises()[n].notebook for n in reversed(names) if n in every()), "")
+
+
+def every() -> set[str]:
+    """All that the notebooks ask for."""
+    return {name for names in ASKED.values() for name in names}
+
+
+def cells_run() -> list[str]:
+    """The sources of the cells run so far, with the one that runs; [] without IPython."""
+    interactive = sys.modules.get("IPython")
+    history = getattr(interactive and interactive.get_ipython(), "history_manager", None)
+    return list(getattr(history, "input_hist_raw", ()))

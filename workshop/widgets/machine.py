@@ -1,0 +1,395 @@
+"""The machine: any model of the course, whole, every number of it, alive."""
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from helpers import operations
+from helpers.figures import Picture
+from helpers.given import (
+    MOST,
+    SMALLEST,
+    as_labels,
+    as_list,
+    as_number,
+    as_switch,
+    as_text,
+    as_whole,
+    said,
+)
+from helpers.hand_made import names_of
+from helpers.operations import OFF, Program, Values
+from workshop.drawings import flow, head, matrix
+from workshop.drawings.sheet import MOST as MOST_ROWS
+from workshop.drawings.sheet import Drawing
+from workshop.widgets.base import Widget, pack, program, visible
+from workshop.widgets.next_token import vocabulary_of
+from workshop.widgets.seen import exactly, joined, made_of, needed, packed, rows_of, shown
+from workshop.widgets.traits import Entries, Number, Text, Whole
+
+IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
+ROOM = 128  # words, where the model itself sets no limit
+LIKELIEST = 5  # next words that are shown
+
+
+class Machine(Widget):
+    """A model to open: its map, its layers, its heads, its numbers, each with its computation.
+
+    `model` is a dictionary of arrays (see `helpers.operations.of_arrays`), a module of
+    `helpers.layers`, `helpers.models` or `helpers.pretrained`, or one with the same parts. It reads
+    `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
+    them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
+    vectors `x`, one for each token of a list `text`, maybe `causal`, a decoder's on a `memory` too.
+    `names` are those of features, by the last name of a step: {"x": ["food", …], "add 1": …}.
+
+    `at` is the part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose
+    query is followed (by default the newest), `cell` the number that is asked, `changes` what was
+    changed, `output` the likeliest next words with their probability.
+
+    Raises ValueError for words that the vocabulary lacks, other sizes, or weights that are NaN or
+    infinite, TypeError for a model that is not known.
+    """
+
+    _esm = program("machine.js", "Machine")
+    description = traitlets.Bytes().tag(sync=True)
+    learned = traitlets.Bytes().tag(sync=True)
+    kept = traitlets.Dict().tag(sync=True)
+    text = Text().tag(sync=True)
+    written = Text().tag(sync=True)
+    at = Text().tag(sync=True)
+    asker = Whole(None, allow_none=True).tag(sync=True)
+    cell = Entries().tag(sync=True)
+    changes = Entries().tag(sync=True)
+    temperature = Number(1.0, min=SMALLEST).tag(sync=True)
+    output = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
+                 written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
+                 causal: bool = False, asker: int | str | None = None, end: str = "<end>",
+                 start: str = "<start>", names: Any = None, **where: Any):  # fmt: skip
+        self._program = p = _program_of(model, x, memory, causal)
+        p.names |= names_of({} if names is None else names)
+        self._tokenizer = _tokenizer_of(model, vocab, tokenizer)
+        self._runs: dict[str, Values] = {}
+        _check_weights(p)
+        read = {o.rows for o in p.operations.values() if not o.inputs}
+        self._sides = [of for of in ("text", "written") if of in read]
+        size = sum(w.size for w in p.weights.values())
+        self._remote = self._tokenizer is not None or size > IN_BROWSER
+        self._fixed = p.operations[next(iter(p.operations))].kind == "given"
+        p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
+        self._numbers = {of: {w: i for i, w in enumerate(v)} for of, v in p.vocab.items()}
+        self._room, self._end, start = _room(p, model), as_text("end", end), as_text("start", start)
+        if "written" in self._sides and not as_text("written", written):
+            written = start if start in p.vocab.get("written", ()) else ""
+        self._start = as_text("written", written).split(" ")[0]
+        self._tokens = (
+            as_labels("text", text) if self._fixed and not isinstance(text, str) else None
+        )
+        text = as_text("text", " ".join(self._tokens) if self._tokens else text)
+        words = self._tokens or text.split()
+        if isinstance(asker, str):
+            if asker not in words:
+                raise ValueError(f"asker is {said(asker)}, but must be one of the text's words")
+            asker = words.index(asker)
+        where["asker"] = asker
+        where |= {"text": text, "written": written, "description": _deflated(self._described())}
+        where["learned"] = b"" if self._remote else joined(p.weights)
+        super().__init__("", {}, **where)
+        self._tell()
+        self.words = self._in_words()
+
+    # ---------------------------------------------------------------- what it computes
+
+    @property
+    def values(self) -> Values:
+        """Every matrix of the model as it is now, by its path: (rows, columns)."""
+        return self._run(self.changes, self.temperature)
+
+    @property
+    def before(self) -> Values:
+        """The same without what was changed."""
+        return self._run([], 1.0)
+
+    @property
+    def tokens(self) -> dict[str, list[str]]:
+        """The words, or pieces of words, of each text."""
+        return {of: self._read(of, getattr(self, of))[0] for of in self._sides}
+
+    def _run(self, changes: Sequence[Mapping], temperature: float) -> Values:
+        """The values, of which the last few are remembered."""
+        key = json.dumps([self.text, self.written, changes, temperature])
+        if key not in self._runs:
+            self._runs = dict(list(self._runs.items())[-1:])
+            self._runs[key] = operations.run(self._program, self._ids(), changes, temperature)
+        return self._runs[key]
+
+    def _ids(self) -> dict[str, list[int]]:
+        return {of: self._read(of, getattr(self, of))[1] for of in self._sides}
+
+    def _read(self, of: str, text: str) -> tuple[list[str], list[int]]:
+        """A text's tokens and ids. Raises ValueError for none, too many, or an unknown word."""
+        if self._tokenizer is not None:
+            cut = self._tokenizer.encode(text)
+            tokens, ids = cut.tokens, cut.ids
+        else:
+            tokens = self._tokens or text.split()
+            ids = [self._id(of, word) for word in tokens]
+        rows = len(self._program.weights["x/x"]) if self._fixed else 0
+        if not 0 < len(ids) <= (rows or self._room) or len(ids) < rows:
+            need = f"{rows}, one for each row of x" if rows else f"1 to {self._room}"
+            raise ValueError(f"{of} has {len(ids)} words, but needs {need}")
+        return tokens, ids
+
+    def _id(self, of: str, word: str) -> int:
+        known = self._numbers.get(of)
+        if known is not None and word not in known:
+            raise ValueError(f"{of} has {visible(word)!r}, which is not in the vocabulary")
+        return known[word] if known else 0
+
+    def _next(self) -> list[list[Any]]:
+        """The likeliest next words: [word, probability, what it was before]."""
+        name = self._program.output
+        if self._program.operations[name].columns != "vocab":
+            return []
+        now, was = self.values[name][-1], self.before[name][-1]
+        best = [*np.argsort(-now, kind="stable")[:LIKELIEST], was.argmax()]
+        return [[self._word(i), float(now[i]), float(was[i])] for i in dict.fromkeys(best)]
+
+    def _word(self, i: int) -> str:
+        if self._tokenizer is not None:
+            return self._tokenizer.decode([int(i)])
+        return self._program.vocab[self._sides[-1]][i]
+
+    # ---------------------------------------------------------------- what is changed
+
+    def intervene(self, at: str = "", *, head: tuple[int, int] | None = None,
+                  **change: Any) -> None:  # fmt: skip
+        """Change what a click or a drag changes: `off=True`, or a number, or a row of attention.
+
+        `at` is the path of an operation, a weight, a head or a feed-forward, `head` the numbers of
+        a layer and its head, from 1. With `row` and `column` (from 0) stands `value`, with `row`
+        alone all its `values`. Raises ValueError for a place or a number that does not exist.
+        """
+        one = self._checked({"at": self._place(at, head), **change})
+        same = {key: one[key] for key in ("at", "off", "row", "column") if key in one}
+        rest = [c for c in self.changes if {k: c[k] for k in same if k in c} != same]
+        self.changes = [*rest, one]
+
+    def put_back(self, at: str | None = None) -> None:
+        """Undo what was changed at a path, or everything."""
+        self.changes = [] if at is None else [c for c in self.changes if c["at"] != self._place(at)]
+
+    def _place(self, at: str, head: tuple[int, int] | None = None) -> str:
+        """The full path of what is meant. Raises ValueError unless there is exactly one."""
+        p = self._program
+        if head is not None:
+            layer, h = (as_whole(f"head[{i}]", n, 1, MOST) for i, n in enumerate(head))
+            layered = f"layer {layer}/" if any("layer " in name for name in p.operations) else ""
+            found = [name for name in p.operations if name.startswith(at) and layered in name
+                     and name.endswith(f"/head {h}/context")]  # fmt: skip
+        else:
+            names = [at, f"{at}/context", f"{at}/out"]  # of a head, of a feed-forward
+            found = [name for name in names if name in p.operations or name in p.weights][:1]
+        if len(found) != 1:
+            meant = repr(at) if head is None else f"{at!r}, head {tuple(head)}"
+            some = ", ".join(found or [name for name in p.operations if name.endswith("context")])
+            raise ValueError(f"at is {meant}, which is {len(found)} places; there are {some} …")
+        return found[0]
+
+    def _checked(self, change: Mapping[str, Any]) -> dict[str, Any]:
+        """A change as it is kept. Raises ValueError or TypeError for one that cannot be made."""
+        p, name = self._program, as_text("at", change.get("at"))
+        if name not in p.operations and name not in p.weights:
+            raise ValueError(f"at is {name!r}, but the model has no such part")
+        if change.get("off"):
+            if name in p.weights or p.operations[name].kind not in OFF:
+                raise ValueError(f"at is {name!r}, which cannot be switched off")
+            return {"at": name, "off": True}
+        rows, columns = (p.weights.get(name) if name in p.weights else self.before[name]).shape
+        made = {"at": name, "row": as_whole("row", change.get("row"), 0, rows - 1)}
+        if "values" not in change:
+            column = as_whole("column", change.get("column"), 0, columns - 1)
+            return made | {"column": column, "value": as_number("value", change.get("value"))}
+        values = [as_number("values", value) for value in as_list("values", change["values"])]
+        if len(values) != columns:
+            raise ValueError(f"values has {len(values)} numbers, but {name} needs {columns}")
+        return made | {"values": values}
+
+    @traitlets.validate("changes")
+    def _possible(self, proposal: Mapping[str, Any]) -> list[dict[str, Any]]:
+        changes = as_list("changes", proposal["value"])
+        for change in changes:
+            if not isinstance(change, Mapping):
+                raise TypeError(f"changes has {said(change)}, but must hold dictionaries")
+        try:
+            return [self._checked(change) for change in changes]
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"changes has one in which {error}") from None
+
+    @traitlets.validate("text", "written")
+    def _readable(self, proposal: Mapping[str, Any]) -> str:
+        of, text = proposal["trait"].name, proposal["value"]
+        if of in self._sides and not self._remote:
+            self._read(of, text)
+        return text
+
+    @traitlets.validate("at")
+    def _existing(self, proposal: Mapping[str, Any]) -> str:
+        at, names = proposal["value"], self._program.operations
+        if at and at not in names and not any(name.startswith(f"{at}/") for name in names):
+            raise ValueError(f"at is {at!r}, but the model has no such part")
+        return at
+
+    @traitlets.validate("cell")
+    def _number(self, proposal: Mapping[str, Any]) -> list[Any]:
+        cell, p = as_list("cell", proposal["value"]), self._program
+        if not cell:
+            return []
+        if len(cell) != 3 or not (cell[0] in p.operations or cell[0] in p.weights):
+            raise ValueError(f"cell is {said(cell)}, but must be a path, a row and a column")
+        return [cell[0], *(as_whole(f"cell[{i}]", cell[i], 0, MOST) for i in (1, 2))]
+
+    # ---------------------------------------------------------------- what the browser is told
+
+    @traitlets.observe("text", "written", "changes", "temperature", "at", "asker", "cell")
+    def _tell(self, _: Any = None) -> None:
+        """Compute again; where the kernel does it, hand over what is seen."""
+        try:
+            following = self._next()
+        except ValueError as error:  # a word that was typed, and only the kernel could know
+            self.kept = self.kept | {"problem": str(error)}
+            return
+        self.output = {word: now for word, now, _ in following}
+        if self._remote:
+            self.kept = self._seen() | {"next": following, "problem": ""}
+
+    def _seen(self) -> dict[str, Any]:
+        """Matrices of the part that is open, and all that the chosen number is made of."""
+        p, now, before = self._program, self.values, self.before
+        asked = made_of(p, self.cell)  # these are added up, the others only seen
+        names = dict.fromkeys([*shown(p, self.at), *asked, p.output])
+        moved = [name for name in names if not np.array_equal(now[name], before[name])]
+        return {
+            "at": self.at, "cell": self.cell, "tokens": self.tokens, "ids": self._ids(),
+            "values": {name: (exactly if name in asked else pack)(now[name]) for name in names},
+            "before": {name: pack(before[name]) for name in moved},
+            "weights": needed(p, self.cell, now, self._ids()),
+        }  # fmt: skip
+
+    def _described(self) -> dict[str, Any]:
+        """What the page must know of the model, besides its weights."""
+        return packed(self._program, away=self._remote) | {
+            "sides": self._sides, "room": self._room, "end": self._end, "start": self._start,
+            "fixed": self._fixed,
+            "remote": self._remote, "tokens": {"text": self._tokens} if self._tokens else {},
+        }  # fmt: skip
+
+    # ---------------------------------------------------------------- where nothing runs
+
+    def picture(self) -> Picture:
+        """The drawing of the part that is open, small, since only where nothing runs it is seen."""
+        drawing = self._drawing()
+        self.words = f"{self._in_words()} {drawing.alt}"
+        drawing.png, drawing.alt = drawing.small(), self.words
+        return drawing
+
+    def _drawing(self) -> Drawing:
+        """A head as one word's way through it, a step as its matrix, all else as its parts."""
+        p, at, now = self._program, self.at, self.values
+        if f"{at}/scores" not in p.operations:
+            return self._matrix(at) if at in p.operations else flow(rows_of(p, at))
+        masked = p.operations.get(f"{at}/masked")
+        asked = (*p.operations[f"{at}/scores"].inputs, p.operations[f"{at}/context"].inputs[1])
+        q, k, v = (p.operations[name] for name in asked)
+        far = masked is not None and "window" in masked.options
+        if self.changes or far or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
+            return self._matrix(f"{at}/weights")
+        source = operations.source_of(p, k.name)
+        return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
+                    self._asker(), causal=masked is not None)  # fmt: skip
+
+    def _asker(self) -> int:
+        newest = len(next(iter(self.tokens.values()))) - 1
+        return newest if self.asker is None else min(self.asker, newest)
+
+    def _matrix(self, name: str) -> Drawing:
+        op, array, tokens = self._program.operations[name], self.values[name], self.tokens
+        rows, columns = (tokens.get(of, range(1, n + 1)) for of, n in
+                         zip((op.rows, op.columns), array.shape, strict=True))  # fmt: skip
+        if len(rows) > MOST_ROWS:
+            array, rows = array[:MOST_ROWS], rows[:MOST_ROWS]
+        return matrix(array, op.colour, rows=rows, columns=columns, title=op.title)
+
+    def _in_words(self) -> str:
+        p = self._program
+        texts = ", ".join(f"“{visible(getattr(self, of), 80)}”" for of in self._sides)
+        parts = [f"A model opened at {self.at or 'its map'}, on {texts}: {len(p.operations)} steps"]
+        if following := self._next():
+            parts.append(f"the likeliest next word is {visible(following[0][0])}")
+        return "; ".join(parts) + "."
+
+
+def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
+    alone = not isinstance(model, Mapping)
+    if alone:
+        from helpers import anatomy  # only models of PyTorch need PyTorch
+
+        alone = anatomy.is_part(model)
+    for name, given in (
+        ("x", x),
+        ("memory", memory),
+        ("causal", as_switch("causal", causal) or None),
+    ):
+        if given is not None and not alone:
+            raise ValueError(f"{name} is {said(given)}, but only a part alone works on vectors")
+    if isinstance(model, Mapping):
+        return operations.of_arrays(model)
+    return anatomy.describe(model, x, memory, causal=causal)
+
+
+def _tokenizer_of(model: Any, vocab: Any, tokenizer: Any) -> Any:
+    """The tokenizer that is given, or the model's own where there is no vocabulary."""
+    if tokenizer is None:
+        return getattr(model, "tokenizer", None) if vocab is None else None
+    if not (hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")):
+        raise TypeError(f"tokenizer is {said(tokenizer)}, but must encode a text and decode ids")
+    return tokenizer
+
+
+def _check_weights(p: Program) -> None:
+    for name, w in p.weights.items():
+        if not np.isfinite(w).all():
+            place = tuple(int(i) for i in np.argwhere(~np.isfinite(w))[0])
+            raise ValueError(f"model has {w[place]} in {name} at {place}, but needs finite numbers")
+
+
+def _vocabs(p: Program, sides: Sequence[str], vocab: Any) -> dict[str, list[str]]:
+    """The words of each text. Raises ValueError unless there is one for each row of its table."""
+    several = vocab if isinstance(vocab, tuple) else (vocab,) * len(sides)
+    if len(several) != len(sides):
+        raise ValueError(f"vocab has {len(several)} vocabularies, but the model needs {len(sides)}")
+    words = {of: vocabulary_of(v) for of, v in zip(sides, several, strict=True)}
+    tables = {
+        o.rows: len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "embed"
+    }
+    for of, rows in tables.items():
+        if len(words[of]) != rows:
+            raise ValueError(f"vocab has {len(words[of])} words, but the table has {rows} rows")
+    return words
+
+
+def _room(p: Program, model: Any) -> int:
+    """The most words that a model has places for."""
+    tables = [len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "places"]
+    waves = getattr(getattr(model, "positions", None), "table", None)
+    turned = getattr(model, "context_length", None)  # of a model that has no table
+    return min([ROOM, *tables, *([] if waves is None else [len(waves)]), turned or ROOM])
+
+
+def _deflated(data: Any) -> bytes:
+    return zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 9)

@@ -1,0 +1,167 @@
+"""A question with answers to choose from, the right one computed; and what shows it, folded."""
+
+import base64
+import html
+import io
+import itertools
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+import numpy as np
+
+from helpers.figures import Picture, canvas, number
+from helpers.given import as_list, as_number, as_text, said, scalar
+from workshop.widgets.base import Widget, program, visible
+from workshop.widgets.traits import Labels, Text, Whole
+
+LETTERS = "ABCD"
+PRINTED = "text/printed"  # inside `folded` only: not yet ended by a new line
+
+
+class Predict(Widget):
+    """A question, its choices, and which of them the reader checked; made by `predict`."""
+
+    _esm = program("predict.js", "Predict")
+    question = Text().tag(sync=True)
+    choices = Labels().tag(sync=True)
+    right = Whole(max=len(LETTERS) - 1).tag(sync=True)
+    reason = Text().tag(sync=True)
+    chosen = Text().tag(sync=True)
+
+    def picture(self) -> Picture:
+        """Draw the question and its choices, and not the answer."""
+        lines = textwrap.wrap(self.question, 78)
+        for letter, choice in zip(LETTERS, self.choices, strict=False):
+            lines += textwrap.wrap(f"{letter})  {choice}", 76, subsequent_indent=" " * 6)
+        figure, ax = canvas(7.2, 0.24 * len(lines) + 0.25)
+        ax.axis("off")
+        text = {"va": "top", "linespacing": 1.5, "parse_math": False}
+        ax.text(0, 1, "\n".join(lines), transform=ax.transAxes, **text)
+        return Picture(figure, self.words, dpi=96)  # its words are text too
+
+
+def predict(question: str, choices: Sequence[Any], *, answer: Any, reason: str = "") -> Predict:
+    """Ask before the reveal: three or four choices, the right one found by a computed `answer`.
+
+    Choices are short strings, numbers or bools. `answer` must equal exactly one of them: strings
+    and bools as they are, numbers to within half a unit of the fourth decimal. `reason` is shown
+    with the right answer, and after a wrong one to those who ask. `chosen` is what the reader
+    checked last. All is plain text: neither `$…$` nor Markdown is rendered.
+
+    Raises ValueError when `answer` equals none of the choices or several, and when a text is empty.
+    """
+    choices = as_list("choices", choices)
+    if not 3 <= len(choices) <= 4:
+        raise ValueError(f"choices is {said(choices)}, but must be a list of three or four")
+    plain = [_plain(f"choices[{i}]", choice) for i, choice in enumerate(choices)]
+    answer = _plain("answer", answer)
+    fitting = [i for i, choice in enumerate(plain) if _same(choice, answer)]
+    if len(fitting) != 1:
+        raise ValueError(
+            f"answer is {answer!r}, but must equal exactly one of the choices {plain}; "
+            f"it equals {len(fitting) or 'none'} of them"
+        )
+    question, *texts = _texts(question, plain)
+    traits = {"question": question, "choices": texts, "right": fitting[0], "reason": reason}
+    letters = [f"{letter}) {text}" for letter, text in zip(LETTERS, texts, strict=False)]
+    return Predict(f"Question: {question} Choices: {' '.join(letters)}", {}, **traits)
+
+
+def _plain(name: str, value: Any) -> str | bool | int | float:
+    """A NumPy or PyTorch scalar as Python's; TypeError for what is no scalar."""
+    value = scalar(value)
+    if isinstance(value, str):
+        return as_text(name, value)
+    if not isinstance(value, bool | int | float):
+        raise TypeError(f"{name} is {said(value)}, but must be a string, a number or a bool")
+    if not isinstance(value, bool):
+        as_number(name, value)  # one that is finite
+    return value
+
+
+def _same(choice: str | bool | float, answer: str | bool | float) -> bool:
+    """Whether both are strings, bools or numbers, and equal; numbers within 0.00005."""
+    for kind in (str, bool):
+        if isinstance(choice, kind) or isinstance(answer, kind):
+            return isinstance(choice, kind) and isinstance(answer, kind) and choice == answer
+    return bool(np.isclose(choice, answer, rtol=0, atol=0.5e-4))
+
+
+def _texts(question: str, choices: Sequence[str | bool | float]) -> list[str]:
+    """The question and the choices as they are shown, each in one line."""
+    question = as_text("question", question)
+    question, *texts = [visible(number(x), 1000) for x in (" ".join(question.split()), *choices)]
+    if not question or not all(text.strip() for text in texts) or len(set(texts)) < len(texts):
+        raise ValueError(
+            f"question is {question!r} and choices are {texts}, but none may be empty, "
+            "and no two choices may look alike"
+        )
+    return [question, *texts]
+
+
+# ---------------------------------------------------------------- the answer
+
+
+@contextmanager
+def folded(summary: str) -> Iterator[None]:
+    """Fold what the block prints and displays under a line that opens it.
+
+    Whenever the cell runs it is closed again, where JupyterLab opens the outputs it had hidden.
+    Without IPython nothing is folded.
+    """
+    python = sys.modules.get("IPython")
+    if python is None or python.get_ipython() is None:
+        yield
+        return
+    from IPython.display import display
+    from IPython.utils.capture import capture_output
+
+    try:
+        with capture_output(stdout=False, stderr=False) as captured, redirect_stdout(_Printed()):
+            yield
+    finally:  # what came before an error, too
+        display(_details(summary, captured.outputs), raw=True)
+
+
+class _Printed(io.TextIOBase):
+    """What is printed is displayed, and so keeps its place among the rest."""
+
+    def write(self, text: str) -> int:
+        from IPython.display import display
+
+        display({PRINTED: text}, raw=True)
+        return len(text)
+
+
+def _details(summary: str, outputs: Sequence[Any]) -> dict[str, str]:
+    """The outputs as HTML that opens, and as text."""
+    parts = [_markup(rich, list(some)) for rich, some in itertools.groupby(outputs, _is_rich)]
+    lines = [f"<details><summary>{html.escape(summary)}</summary>", *parts, "</details>"]
+    return {"text/html": "\n".join(lines), "text/plain": _text(outputs)}
+
+
+def _is_rich(output: Any) -> bool:
+    return "text/html" in output.data or "image/png" in output.data
+
+
+def _text(outputs: Sequence[Any]) -> str:
+    """What was printed, and the words of what was displayed, each in lines of its own."""
+    data = (output.data for output in outputs)
+    return "".join(d.get(PRINTED, d.get("text/plain", "") + "\n") for d in data).rstrip("\n")
+
+
+def _markup(rich: bool, outputs: Sequence[Any]) -> str:
+    """Neighbouring outputs as HTML: tables and pictures, or text."""
+    if not rich:
+        return f'<pre style="white-space:pre-wrap">{html.escape(_text(outputs))}</pre>'
+    return "\n".join(o.data.get("text/html") or _image(o) for o in outputs)
+
+
+def _image(output: Any) -> str:
+    png, told = output.data["image/png"], output.metadata.get("image/png", {})
+    png = base64.b64encode(png).decode() if isinstance(png, bytes) else png
+    alt, width = html.escape(told.get("alt", "")), told.get("width", "")
+    return f'<img src="data:image/png;base64,{png}" alt="{alt}" width="{width}">'
