@@ -30,11 +30,11 @@ export PYTHONUTF8 := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 # What runs the notebooks to compare or save them must not depend on the answers that a learner
-# keeps in notebooks/my_transformer.py, nor write there.
+# keeps in notebooks/my_transformer, nor write there.
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets measure format links fresh grade mutants ablations writer clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets measure format links fresh grade ablations writer clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -55,9 +55,9 @@ check: $(READY) ## style and the quick tests, in seconds
 	$(STYLE)
 	$(PYTEST) -m "not slow and not long" tests
 
-exercise: $(READY) ## try an exercise on its answers and learners' answers: make exercise NAME=softmax
+exercise: $(READY) ## try an exercise on its solution, slips and learners' answers: make exercise NAME=softmax
 	$(BIN)/python tests/exercise.py $(NAME)
-	$(PYTEST) -q tests/test_exercises.py tests/test_repair.py tests/test_checks.py -k "$(NAME)"
+	$(PYTEST) -q tests/test_exercises.py -k "$(NAME)"
 
 test: $(READY) ## style, tests, and every cell of every notebook executed and compared, in minutes
 	$(STYLE)
@@ -95,7 +95,7 @@ format: $(READY) ## fix and format code and notebooks
 links: $(READY) ## write the repository's address into links and setup cells (new: REPO=owner/name)
 	$(BIN)/python tools/links.py $(REPO)
 
-fresh: ## start the exercises again: put notebooks/my_transformer.py aside
+fresh: ## start the exercises again: put notebooks/my_transformer aside
 	$(PYTHON) tools/fresh.py
 
 grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… (options: GRADE="--workers 1")
@@ -104,9 +104,6 @@ ifeq ($(FOLDER),)
 else
 	$(BIN)/python -m workshop.classroom "$(FOLDER)" $(GRADE)
 endif
-
-mutants: $(READY) ## change every reference mechanically and list what the checks do not notice
-	$(BIN)/python tests/mutants.py $(NAME)
 
 ablations: $(READY) ## train the translator without each of its stages; writes the table of notebook 13
 	$(BIN)/python tools/ablations.py

@@ -41,12 +41,4 @@ def softmax(x, axis=-1):
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return e / e.sum(axis=axis, keepdims=True)
 """
-SCORES = """
-def attention_scores(Q, K):
-    return Q @ np.swapaxes(K, -1, -2)
-"""
-WEIGHTS = """
-def attention_weights(Q, K):
-    return softmax(attention_scores(Q, K) / np.sqrt(K.shape[-1]))
-"""
 CHECK = "{0} = check({0})"

@@ -68,8 +68,8 @@ def attention_scores(Q, K):
 # What cells may do without being marked: they use the course's other functions, and its checks.
 HELPED = """
 from helpers.attention import attention_scores, scale_scores, softmax
-def attention_weights(Q, K):
-    return softmax(scale_scores(attention_scores(Q, K), K.shape[-1]))"""
+def attention(Q, K, V):
+    return softmax(scale_scores(attention_scores(Q, K), K.shape[-1])) @ V"""
 
 
 def honest(count: int) -> dict[str, tuple[list[str], dict[str, str]]]:
@@ -90,7 +90,7 @@ def honest(count: int) -> dict[str, tuple[list[str], dict[str, str]]]:
 def slow() -> tuple[list[str], dict[str, str]]:
     """A learner whose right answers need what cells before them work out, and time."""
     cells = [START, WORK.strip(), *checked(DEPENDENT.strip(), SLOW.strip(), HELPED.strip())]
-    return cells, dict.fromkeys(["softmax", "attention_scores", "attention_weights"], RIGHT)
+    return cells, dict.fromkeys(["softmax", "attention_scores", "attention"], RIGHT)
 
 
 IMPORT = "import helpers.attention\n"

@@ -1,4 +1,4 @@
-"""Try one exercise: what `check` and `hint()` say to each of its learners' answers.
+"""Try one exercise: what a check says to each of its learners' answers.
 
     make exercise NAME=softmax
 
@@ -6,6 +6,7 @@ Reads tests/learners/<name>.txt; beside the words stands what the file says is t
 """
 
 import sys
+import time
 
 from learners import answers, load
 
@@ -15,22 +16,23 @@ from workshop.exercises import find
 
 def main(name: str) -> int:
     """Print a verdict an answer; the status is 1 where right and wrong are taken for each other."""
-    known, failed = find(name), 0
-    for i, source in enumerate(known.answers):
-        verdict = grade(load(source, name), name)
-        failed += verdict.status != "right"
-        print(f"answer {i + 1}: {verdict.status}. {verdict.message}")
+    known = find(name)
+    wrong = [text for text in (known.solution, *known.ways) if not tried(text, name, "solution")]
     for answer in (answer for answer in answers() if answer.exercise == name):
-        verdict = grade(load(answer.source, name), name)
-        failed += (verdict.status == "right") != answer.right
-        found = verdict.mistake or ("repair" if verdict.repair else "")
-        print(f"\nline {answer.line}, {answer.summary} [{answer.expected}]")
-        print(f"  {verdict.status} [{found}] {verdict.message}")
-        repair = verdict.repair
-        while repair:
-            print(f"  hint, line {repair.line}: {repair.before!r} → {repair.after!r}")
-            repair = repair.also
-    return int(failed > 0)
+        about = f"line {answer.line}, {answer.summary} [{answer.expected}]"
+        wrong += [answer] * (tried(answer.source, name, about) != answer.right)
+    return int(bool(wrong))
+
+
+def tried(text: str, name: str, about: str) -> bool:
+    """Print the verdict on an answer; whether it is right."""
+    began, verdict = time.process_time(), grade(load(text, name), name)
+    found = verdict.mistake or ("repair" if verdict.repair else "")
+    print(f"\n{about}\n  {verdict.status} [{found}] {verdict.message}", end="")
+    print(f" ({time.process_time() - began:.1f} s)")
+    if repair := verdict.repair:
+        print(f"  line {repair.line}: {repair.before!r} → {repair.after!r}")
+    return verdict.status == "right"
 
 
 if __name__ == "__main__":

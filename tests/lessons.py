@@ -88,7 +88,8 @@ def lesson_of(path):
 
 
 def is_stub(node):
-    """Whether a definition waits to be written: a docstring and `...`."""
+    """Whether a function, or a class's last method, waits to be written: docstring and `...`."""
+    node = node.body[-1] if isinstance(node, ast.ClassDef) else node
     body = node.body[1:] if ast.get_docstring(node) else node.body
     return [ast.unparse(line) for line in body] == ["..."]
 

@@ -3,6 +3,7 @@
 import ast
 import base64
 import importlib
+import itertools
 import json
 import re
 import zlib
@@ -30,6 +31,8 @@ from lessons import (
 )
 
 from workshop import drawings
+from workshop.checks.syntax import functions
+from workshop.exercises import find
 
 ROOMS = ["Setup", "The question", "The picture", "By hand", "In code", "See it", "Predict",
          "Watch out", "Your turn", "Recap and next"]  # fmt: skip
@@ -83,9 +86,10 @@ def test_it_shows_before_it_counts(path):
 
 @every_notebook
 def test_an_exercise_comes_before_its_answer(path):
-    """None has its function above; one or more stand in *In code*, the answer folded below."""
+    """None has its function above, but for those *From memory*; one or more stand in *In code*,
+    the answer folded below."""
     done, before = [], by_room(path)["In code"]
-    for cell in cells(path):
+    for cell in itertools.takewhile(lambda c: "### From memory" not in c["source"], cells(path)):
         if cell["cell_type"] == "code":
             made = [n for n in tree(cell).body if isinstance(n, ast.FunctionDef) and not is_stub(n)]
             done += [node.name for node in made]
@@ -198,24 +202,21 @@ def test_an_answer_is_folded_its_code_and_what_it_shows(path):
 
 
 @every_notebook
-def test_a_notebook_has_two_to_four_exercises(path):
-    """Task, stub, check, numbered through: difficulty and minutes are those of the exercise."""
-    from workshop.exercises import find
-
+def test_a_notebook_has_two_to_seven_exercises(path):
+    """Task, stub, check, numbered through; a stub begins as the solution does."""
     asked = exercise_cells(path)
-    assert 2 <= len(asked) <= 4
+    assert 2 <= len(asked) <= 7
     for number, (task, written, checked, _) in enumerate(asked, start=1):
         name = checked["source"].partition(" ")[0]
         (stub,) = tree(written).body
         assert is_stub(stub) and stub.name == name and ast.get_docstring(stub), name
         assert len(ast.get_docstring(stub).splitlines()) == 1, name
         known = find(name)
-        assert [a.arg for a in stub.args.args] == known.parameters, name
-        told = (
-            f"**{number} · {name}** — difficulty {known.level} of 3, about {known.minutes} minutes"
-        )
-        title, empty, first = task["source"].splitlines()[:3]
-        assert (title, empty) == (told, "") and first, name
+        begins = [{n: ast.unparse(f.args) for n, f in functions(made).items()}
+                  for made in (stub, known.tree)]  # fmt: skip
+        assert type(stub) is type(known.tree) and begins[0] == begins[1], name
+        told = rf"\*\*{number} · {name}\*\* — difficulty [123] of 3, about \d+ minutes\n\n\S"
+        assert re.match(told, task["source"]), name
         assert known.notebook == path.stem[:2], name
 
 

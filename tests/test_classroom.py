@@ -17,7 +17,7 @@ from workshop.checks.compare import Raised, TimedOut
 from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG
 from workshop.checks.sandbox import FORGED, Observation
 from workshop.classroom import Answer, Limits, Report
-from workshop.exercises import ASKED, find
+from workshop.exercises import asked, find
 
 pytestmark = pytest.mark.slow
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits, forks and rooms as on Linux")
@@ -111,8 +111,7 @@ def school(tmp_path_factory, ours):
     for learner, (cells, _) in told.items():
         write(folder / f"{learner}.ipynb", *cells)
     write(folder / "lesson.ipynb", *lesson(), markdown="# 05 · Softmax")
-    asked = dict.fromkeys(ASKED["05"], NOT_ATTEMPTED)
-    told["lesson"] = [], asked | {"softmax": RIGHT}
+    told["lesson"] = [], dict.fromkeys(asked()["05"], NOT_ATTEMPTED) | {"softmax": RIGHT}
     write(folder / ".ipynb_checkpoints" / "old.ipynb", START)
     before = {path: path.read_bytes() for path in folder.rglob("*.ipynb")}
     rows, printed = grade(folder, "--seconds", "12", "--workers", "1")
@@ -189,8 +188,8 @@ def test_without_namespaces_accidents_are_kept_apart_and_all_is_ended(tmp_path, 
 
 @pytest.mark.long
 def test_without_forks_each_notebook_has_a_process_of_its_own(tmp_path, monkeypatch):
-    code = "from workshop.checks import sandbox, worker\nsandbox.can_fork = lambda known: False\n"
-    code += "worker.FORKS = False\nworker.main()"
+    code = "from workshop import classroom_worker as worker\nfrom workshop.checks import sandbox\n"
+    code += "sandbox.can_fork = lambda known: False\nworker.FORKS = False\nworker.main()"
     monkeypatch.setattr(classroom, "WORKER", [sys.executable, "-c", code])
     start = "import numpy as np\nfrom workshop.checks import check"
     exits = [start, "import os\nos._exit(3)", *checked(SOFTMAX, SWAPPED)]

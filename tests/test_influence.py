@@ -1,92 +1,39 @@
-"""What a result depends on, said where no known mistake explains an answer."""
+"""What a result depends on, said where no slip and no single change explains an answer."""
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
+from answers import written
 
-from helpers import attention, blocks
 from workshop.checks import influence
 from workshop.checks.judge import grade
-from workshop.checks.sandbox import observe
-from workshop.exercises import exercises
+from workshop.exercises import exercises, find
+
+OF_KEYS = "np.tanh(K.mean(axis=-2, keepdims=True) @ np.swapaxes(K, -1, -2)) @ V"
+SAID = [  # an answer, and what is said of it
+    ("attention", f"return 0 * Q[..., :1] + {OF_KEYS}", "The result does not depend on Q."),
+    ("attention", "return 0 * (Q @ np.swapaxes(K, -1, -2) @ V) + 1",
+     "The result does not depend on Q. The result does not depend on K."),
+    ("softmax", "return x + np.random.normal(size=x.shape)", influence.CHANCE),
+    ("softmax_row", "KEPT.append(1) ⏎ return scores * len(KEPT)", influence.CHANCE),
+]  # fmt: skip
 
 
-def no_projections(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):
-    return x @ W_o
+@pytest.mark.parametrize(("name", "text", "said"), SAID)
+def test_what_a_result_depends_on_is_said(name, text, said):
+    answer = written(name, text)
+    answer.__globals__["KEPT"] = []
+    verdict = grade(answer, name)
+    assert (verdict.mistake, verdict.repair) == (None, None) and said in verdict.message
 
 
-def mixes_sentences(x, W_q, W_k, W_v, W_o, num_heads, mask=None, memory=None):
-    return np.cumsum(x, axis=0) @ W_v @ W_o
-
-
-def sees_the_future(y, memory, p):
-    return y[:, ::-1].cumsum(axis=1)[:, ::-1] + memory.mean()
-
-
-def norm_alone(x, p, mask=None):
-    return blocks.layer_norm(x, *p["norm1"])
-
-
-@pytest.mark.parametrize(
-    "function, name, sentence",
-    [
-        (no_projections, "multi_head_attention", "The result does not depend on W_q."),
-        (
-            mixes_sentences,
-            "multi_head_attention",
-            "the result for sentence 1 must not change, but does.",
-        ),
-        (
-            sees_the_future,
-            "decoder_layer",
-            "When the last token of y changes, the result for token 0 must not change, but does.",
-        ),
-        (norm_alone, "encoder_layer", "The result does not depend on W_k."),
-    ],
-)
-def test_what_an_answer_depends_on_is_said(function, name, sentence):
-    verdict = grade(function, name)
-    assert verdict.mistake is None and sentence in verdict.message
-
-
-def drops_always(Q, K):
-    weights = torch.softmax(Q @ K.mT / Q.shape[-1] ** 0.5, dim=-1)
-    return nn.functional.dropout(weights, 0.1)
-
-
-def new_weights(X, W_q, W_k, W_v):
-    return tuple(nn.Linear(*W.shape, dtype=X.dtype)(X) for W in (W_q, W_k, W_v))
-
-
-@pytest.mark.parametrize(
-    "function, name", [(drops_always, "attention_weights"), (new_weights, "project_qkv")]
-)
-def test_a_result_that_changes_from_call_to_call_is_told(function, name):
-    verdict = grade(function, name)
-    assert verdict.mistake is None and influence.CHANCE in verdict.message
-
-
-def one_of_three(X, W_q, W_k, W_v):
-    return np.sin(X @ W_q)
-
-
-def test_one_array_in_place_of_three_of_different_widths_is_judged():
-    assert grade(one_of_three, "project_qkv").status == "wrong"
-
-
-def test_each_token_must_read_the_others():
-    found = influence.effects(lambda Q, K, V: V, {"Q": np.eye(3), "K": np.eye(3), "V": np.eye(3)})
-    assert found["last of V"].tolist() == [False, False, True] and not found["all of Q"]
-    named = dict.fromkeys("QKV", np.eye(3))
-    assert influence.effects(attention.attention, named)["last of V"].all()
+def test_arrays_in_dictionaries_are_arguments_too():
+    named = {"x": np.eye(2), "p": {"W": np.ones((2, 2)), "n": 3, "norm": (np.ones(2),)}}
+    assert influence.effects(lambda x, p: p["W"] + 0 * x, named) == {"x": False, "W": True}
+    assert influence.effects(lambda x, p: "text", named) == {}
 
 
 @pytest.mark.parametrize("name", exercises())
-def test_the_reference_depends_on_what_it_must(name, monkeypatch):
-    monkeypatch.setattr(influence, "observe_apart", lambda *call: list(observe(*call)))
-    known = exercises()[name]
-    if "numpy" in known.backends:
-        for probe in known.probes:
-            if probe.args:
-                assert influence.findings(known.reference, known, probe, "numpy") == []
+def test_what_is_right_is_no_matter_of_chance(name, monkeypatch):
+    monkeypatch.setattr(influence, "observe_apart", lambda *call: [*influence.observe(*call)])
+    known = find(name)
+    assert influence.findings(known.reference, known, known.backends[0]) == []

@@ -11,7 +11,7 @@ from helpers.inside import KINDS, logit_lens, mechanism_scores, patched, switche
 from helpers.layers import EncoderLayer
 from helpers.models import DecoderOnly
 from helpers.operations import run
-from workshop.exercises.n16_blocks import induction_pattern
+from workshop.exercises import find
 
 LESSON = FOLDER / "16_what_is_inside.ipynb"
 TRANSFORMER = "decoder/layer 1/cross-attention/head 2"
@@ -115,7 +115,8 @@ def test_chance_of_a_windowed_model_is_that_of_its_window():
 
 def test_scores_are_those_of_the_exercises():
     """The pattern of notebook 16, and shares as notebook 14 takes them."""
-    from workshop.exercises.n14_heads_and_pieces import head_scores
+    head_scores = find("head_scores").reference
+    induction_pattern = find("induction_pattern").reference
 
     case, ids = attention_only(), torch.tensor([[3, 1, 3, 1, 4, 3, 1]])
     found = mechanism_scores(case.model, ids)

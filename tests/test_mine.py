@@ -1,99 +1,80 @@
 """`mine`: the learner's functions where they are, the course's elsewhere."""
 
-import re
-import warnings
+from pathlib import Path
 
-import numpy as np
 import pytest
+from cells import CHECK, SOFTMAX, Notebook
 
-from helpers import attention, blocks
+from helpers import attention
 from workshop import mine
-from workshop.checks import keep, learner
+from workshop.checks import keep
 from workshop.exercises import exercises
 
-DOUBLE = "def softmax(x, axis=-1):\n    return 'mine'\n"
+OLD, DOUBLE = "../my_transformer", "def softmax(x, axis=-1):\n    return 'mine'\n"
 
 
-@pytest.fixture
-def path(tmp_path, monkeypatch):
-    """Where answers are kept."""
-    monkeypatch.setenv("MY_TRANSFORMER", str(tmp_path / "my_transformer.py"))
-    monkeypatch.setattr(learner.Memory, "right", set())
-    return tmp_path / "my_transformer.py"
+@pytest.fixture(autouse=True)
+def write(tmp_path, monkeypatch):
+    """Writes a file of answers in a folder of its own."""
+    monkeypatch.delenv("MY_TRANSFORMER")
+    monkeypatch.chdir(tmp_path)
+    Path("my_transformer").mkdir()
+    return lambda text, name="softmax": Path(f"my_transformer/{name}.py").write_text(text, "utf-8")
 
 
-def test_without_a_file_everything_is_of_the_course(path):
+def test_without_a_file_everything_is_of_the_course():
     for name, known in exercises().items():
-        if known.backends != ("torch",):
-            assert getattr(mine, name) is known.reference
-    assert mine.make_stack.__module__ == "helpers.layers"
-
-
-def test_own_functions_come_first(path):
-    path.write_text(DOUBLE, "utf-8")
-    assert mine.softmax(1) == "mine"
-    assert mine.layer_norm is blocks.layer_norm
-    from workshop.mine import attention_scores, softmax
-
-    assert softmax is mine.softmax and attention_scores is attention.attention_scores
-
-
-def test_a_changed_file_is_read_anew(path):
-    path.write_text(DOUBLE, "utf-8")
-    assert mine.softmax(1) == "mine"
-    path.write_text(DOUBLE.replace("mine", "newer"), "utf-8")
-    assert mine.softmax(1) == "newer"
-    path.unlink()
-    assert mine.softmax is attention.softmax
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("x = 1\ndef softmax(:\n", "my_transformer.py cannot be read, line 2: "),
-        ("x = 1\n\n1 / 0\n", "my_transformer.py, line 3, stops: ZeroDivisionError"),
-        ("def f():\n    return y\n\nf()\n", "my_transformer.py, line 2, stops: NameError"),
-        ("raise SystemExit", "my_transformer.py, line 1, stops: SystemExit"),
-    ],
-)
-def test_a_broken_file_is_a_warning_that_names_the_line(path, text, reason):
-    path.write_text(text, "utf-8")
-    with pytest.warns(UserWarning, match="course's own functions are used") as said:
-        assert mine.softmax is attention.softmax
-    assert str(said[0].message).startswith(reason)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert mine.softmax is attention.softmax  # said once
-    path.write_text(DOUBLE, "utf-8")
-    assert mine.softmax(1) == "mine"
-
-
-def test_unknown_name_is_told_in_words(path):
-    with pytest.raises(
-        AttributeError, match=r"neither my_transformer.py nor the course .*'sofmax'"
-    ):
+        assert known.backends == ("torch",) or getattr(mine, name) is known.reference
+    assert mine.make_stack.__module__ == "helpers.layers" and "parts" in dir(mine)
+    with pytest.raises(AttributeError, match=r"neither my_transformer nor the course .*'sofmax'"):
         _ = mine.sofmax
-    assert not hasattr(mine, "_repr_html_")
-    assert "softmax" in dir(mine) and "parts" in dir(mine)
 
 
-def test_parts_shows_which_are_own(path, monkeypatch):
+def test_own_functions_come_first_and_a_changed_file_is_read_anew(write, monkeypatch):
+    for name, said in ((OLD, "mine"), ("softmax", "newer"), ("softmax", "newest")):
+        write(DOUBLE.replace("mine", said), name)
+        assert mine.softmax(1) == said and keep.kept_names() == ({"softmax"}, "")
     shown = []
     monkeypatch.setattr(mine.page, "display", shown.append)
     mine.parts()
-    told = r"0 of (\d+) parts are yours\.\n01 · One-hot vectors: yours –;"
-    total = int(re.match(told, shown[0].text)[1])
-    assert total >= 30
-    path.write_text(f"from helpers.attention import attention\n{DOUBLE}", "utf-8")
-    mine.parts()
-    assert shown[1].text.startswith(f"1 of {total} parts are yours.")
-    assert "05 · Softmax: yours softmax; the course's attention_weights, attention" in shown[1].text
+    assert "1 of" in shown[0].text and "Softmax: yours softmax; the" in shown[0].text
+    Path("my_transformer").rename("aside")
+    Path("my_transformer").write_text("no folder")
+    assert mine.softmax(1) == "mine" and "my_transformer cannot be read: " in keep.kept_names()[1]
 
 
-def test_a_file_of_an_earlier_version_is_read_and_mended(path):
-    old = "from workshop.checks.observe import on_tensors\n\n\n"
-    old += "@on_tensors\ndef softmax(x, axis=-1):\n    return x.softmax(axis)\n"
-    path.write_text(old, "utf-8")
-    scores = np.array([[1.0, 2.0], [3.0, 3.0]])
-    np.testing.assert_allclose(mine.softmax(scores), attention.softmax(scores))
-    assert keep.render(keep.read(path)) == old.replace("checks.observe", "checks.sandbox")
+def test_a_broken_file_is_named_and_the_others_count(write):
+    write("def attention(Q, K, V): return 1", "attention")
+    broken = [("1\ndef f(:", "2: Syn"), ("\n1 / 0", "2: Zero"), ("raise SystemExit", "1: Syst")]
+    for text, reason in [*broken, ("\0", "null")]:
+        write(text)
+        with pytest.warns(UserWarning, match="softmax.py cannot be read") as warned:
+            assert mine.softmax is mine.softmax is attention.softmax  # and that is said once
+        (names, told), [said] = keep.kept_names(), warned
+        assert names == {"attention"} and reason in told and told[:30] in str(said.message)
+
+
+def test_a_file_of_an_earlier_version_is_read(write):
+    lines = """helpers.checks.sandbox import on_tensors\nhelpers.checks.observe import on_tensors
+    helpers import mine\nworkshop.exercises.n05_weights import log_softmax
+    helpers.checks.exercises.weights import attention\nworkshop.exercises.n03_scores import gone"""
+    for line in lines.splitlines():
+        write(f"from {line.strip()}\n{DOUBLE}", OLD)
+        assert mine.softmax(1) == "mine" and keep.kept_names() == ({"softmax"}, "")
+
+
+def test_answers_that_use_each_other_find_the_newest(write):
+    write(f"from workshop.mine import attention, SelfAttention\n{DOUBLE}")
+    write("from workshop.mine import softmax\nclass SelfAttention: of = softmax", "SelfAttention")
+    write("from workshop.mine import softmax\ndef attention(Q): return softmax(Q)", "attention")
+    assert mine.attention(1) == "mine" == mine.SelfAttention.of(1)
+    write(DOUBLE.replace("mine", "newer"))
+    assert mine.attention(1) == "newer" == mine.SelfAttention.of(1)
+
+
+def test_an_answer_is_judged_on_the_functions_that_are_yours(monkeypatch):
+    book = Notebook(monkeypatch).run(SOFTMAX).run(CHECK.format("softmax"))
+    book.run("right = softmax\ndef softmax(x, d): return right(x / d**0.5)\ndef attention(Q, K, V):"
+             "\n    return softmax(Q @ np.swapaxes(K, -1, -2), K.shape[-1]) @ V")  # fmt: skip
+    said = book.run(CHECK.format("attention")).last.splitlines()[-1]
+    assert "where it runs on your softmax, it is not right: " in said

@@ -1,7 +1,5 @@
-"""`hint()` without a name speaks of the exercise that is being written: real cells, real IPython.
-
-Each story is a learner's session with notebook 05 or 06; what is tested is the first hint after it.
-"""
+"""`hint()` without a name speaks of the exercise being written: sessions with notebook 05, and the
+first hint after each, in a real IPython."""
 
 import json
 import subprocess
@@ -11,6 +9,7 @@ import pytest
 from lessons import PATHS, code_cells
 
 from workshop.checks import learner
+from workshop.exercises import asked, find
 
 pytestmark = pytest.mark.slow
 
@@ -28,97 +27,79 @@ for story in json.load(sys.stdin):
     shell.history_manager.input_hist_raw[:] = [""]
     for cell in story:
         with capture_output() as seen:
-            done = shell.run_cell(cell, store_history=True)
-            done.raise_error()
+            shell.run_cell(cell, store_history=True).raise_error()
     heard.append("".join(o.data["text/plain"] for o in seen.outputs))
 print(json.dumps(heard))
 """
-RIGHT = {
-    "softmax": "def softmax(x, axis=-1):\n    e = np.exp(x - np.max(x, axis=axis, keepdims=True))\n"
-    "    return e / e.sum(axis=axis, keepdims=True)",
-    "attention": "def attention(Q, K, V):\n"
-    "    return softmax(Q @ np.swapaxes(K, -1, -2) / K.shape[-1] ** 0.5) @ V",
-    "log_softmax": "def log_softmax(x, axis=-1):\n    m = x.max(axis=axis, keepdims=True)\n"
-    "    return x - m - np.log(np.exp(x - m).sum(axis=axis, keepdims=True))",
-}
-STUB = {
-    "softmax": "def softmax(x, axis=-1):\n    ...",
-    "attention": "def attention(Q, K, V):\n    ...",
-    "log_softmax": "def log_softmax(x, axis=-1):\n    ...",
-}
+NAMES = asked()["05"]  # in their order
+ROW, SOFTMAX, ATTENTION = NAMES[:3]
+MODULE, LOG, LAST = "SelfAttention", "log_softmax", NAMES[-1]
+RIGHT = {name: find(name).solution for name in NAMES}
+STUB = {name: f"{find(name).header}:\n    ..." for name in NAMES}
+STUB[MODULE] = STUB[MODULE].replace("...", "def forward(self, x):\n        ...")
 WRONG = {name: stub.replace("...", "return 1") for name, stub in STUB.items()}
-START = [
-    "import numpy as np",
-    RIGHT["softmax"],
-    RIGHT["attention"],
-    "from workshop.checks import check, hint, solution",
-]
+START = ["import numpy as np, torch\nfrom torch import nn", RIGHT[SOFTMAX], RIGHT[ATTENTION],
+         "from workshop import check, hint, solution"]  # fmt: skip
 
 
 def checked(source):
-    name = source.split("(")[0].removeprefix("def ")
+    """An answer's cell, and that of its check."""
+    name = next(name for name in NAMES if source.startswith((f"def {name}(", f"class {name}(")))
     return [source, f"{name} = check({name})"]
 
 
-def run_all(**answers):
-    """All cells of notebook 05, with these answers in its stubs."""
-    cells = [cell for name in STUB for cell in checked(answers.get(name, STUB[name]))]
-    return [*START, *cells]
+def run_all(*answers):
+    """All cells of the notebook, with these answers in its stubs."""
+    cells = {checked(source)[1]: checked(source) for source in (*STUB.values(), *answers)}
+    return [*START, *(cell for pair in cells.values() for cell in pair)]
 
 
 ALL = run_all()
-S, A, L = "softmax", "attention", "log_softmax"
+OTHER = WRONG[ATTENTION].replace("1", "2")
 STORIES = {
-    "nothing but a stub was run": ([*START, STUB[A]], A),
-    "all was run, nothing is written": (ALL, S),
-    "one was written and is wrong": ([*ALL, *checked(WRONG[L])], L),
-    "one was read, its stub and check run": ([*ALL, *checked(STUB[A])], A),
-    "a stub alone was run": ([*ALL, STUB[A]], A),
-    "all was run, one is wrong": (run_all(log_softmax=WRONG[L]), L),
-    "all was run, the first is right": (run_all(softmax=RIGHT[S]), A),
+    "nothing but a stub was run": ([*START, STUB[ATTENTION]], ATTENTION),
+    "all was run, nothing is written": (ALL, ROW),
+    "one was written and is wrong": ([*ALL, *checked(WRONG[LOG])], LOG),
+    "one was read, its stub and check run": ([*ALL, *checked(STUB[ATTENTION])], ATTENTION),
+    "a stub alone was run": ([*ALL, STUB[ATTENTION]], ATTENTION),
+    "a class was written": ([*ALL, WRONG[MODULE]], MODULE),
+    "all was run, one is wrong": (run_all(WRONG[LOG]), LOG),
+    "all was run, a class is wrong": (run_all(WRONG[MODULE]), MODULE),
+    "all was run, the first is right": (run_all(RIGHT[ROW]), SOFTMAX),
     "two are wrong, the first of them changed, all run": (
-        [*run_all(log_softmax=WRONG[L], attention=WRONG[A]),
-         *run_all(log_softmax=WRONG[L], attention=WRONG[A].replace("1", "2"))], A),
-    "one became right": ([*ALL, *checked(RIGHT[S])], A),
-    "the last became right": ([*ALL, *checked(RIGHT[L])], S),
+        [*run_all(WRONG[LOG], WRONG[ATTENTION]), *run_all(WRONG[LOG], OTHER)], ATTENTION),
+    "one became right": ([*ALL, *checked(RIGHT[SOFTMAX])], ATTENTION),
+    "the last became right": ([*ALL, *checked(RIGHT[LAST])], ROW),
     "the check ran again with the reference": (
-        [*ALL, *checked(WRONG[S]), *checked(WRONG[L]), "softmax = check(softmax)"], S),
-    "a cell of the lesson ran again": ([*ALL, *checked(WRONG[L]), RIGHT[A]], L),
-    "help was asked for by name": ([*ALL, f'hint("{A}")', "hint()"], A),
-    "everything is right": (
-        [*START, *checked(RIGHT[S]), *checked(RIGHT[A]), *checked(RIGHT[L])], L),
+        [*ALL, *checked(WRONG[SOFTMAX]), *checked(WRONG[LOG]), "softmax = check(softmax)"],
+        SOFTMAX),
+    "a cell of the lesson ran again": ([*ALL, *checked(WRONG[LOG]), RIGHT[ATTENTION]], LOG),
+    "help was asked for by name": ([*ALL, f'hint("{ATTENTION}")'], ATTENTION),
+    "everything is right": (run_all(*RIGHT.values()), LAST),
+}  # fmt: skip
+MASK = ["from workshop import check, hint", "def window_mask(T, width):\n    ..."]
+IN_06 = f"In this notebook: {', '.join(asked()['06'])}."
+OTHERS = {
+    "a misuse names what the notebook that runs asks": (
+        [*MASK, 'hint("nothing like it")'], f"No exercise is called nothing like it. {IN_06}"),
+    "where nothing tells it asks which": ([*START, "hint()"], 'Say which: hint("softmax"). All'),
 }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def heard():
-    """What `hint()` says after each story, all in one session of IPython."""
+    """What is said at the end of each story, all in one session of IPython."""
     stories = [[*story, "hint()"] for story, _ in STORIES.values()]
-    stories += [
-        [START[-1], "def window_mask(T, width):\n    ...", 'hint("nothing like it")'],
-        [*START, "hint()"],
-    ]
+    stories += [story for story, _ in OTHERS.values()]
     done = subprocess.run([sys.executable, "-c", RUN], input=json.dumps(stories), text=True,
                           capture_output=True, check=True)  # fmt: skip
-    return dict(
-        zip(
-            [*STORIES, "misuse", "too early"], json.loads(done.stdout.splitlines()[-1]), strict=True
-        )
-    )
+    return dict(zip([*STORIES, *OTHERS], json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 
-@pytest.mark.parametrize("story", STORIES)
-def test_hint_speaks_of_the_exercise_being_written(heard, story):
-    assert heard[story].startswith(f"{STORIES[story][1]}, hint "), heard[story]
-
-
-def test_a_misuse_names_the_exercises_of_the_notebook_that_runs(heard):
-    asked = "window_mask, padded_weights, safe_masked_softmax, length_mask"
-    assert heard["misuse"] == (f"No exercise is called nothing like it. In this notebook: {asked}.")
-
-
-def test_where_nothing_tells_it_asks_which(heard):
-    assert heard["too early"].startswith('Say which: hint("softmax").')
+@pytest.mark.parametrize("story", [*STORIES, *OTHERS])
+def test_help_is_for_the_exercise_being_written(heard, story):
+    said = OTHERS[story][1] if story in OTHERS else f"{STORIES[story][1]}, hint "
+    assert heard[story].startswith(said), heard[story]
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
@@ -127,5 +108,5 @@ def test_the_cells_of_every_notebook_tell_which_it_is(path, monkeypatch):
     monkeypatch.setattr(learner, "cells_run", lambda: sources)
     monkeypatch.setattr(learner.Memory, "checked", {})
     assert learner.notebook() == path.stem[:2]
-    room = [i for i, source in enumerate(sources) if learner.TOOLS.search(source)]
-    assert len(room) == 1 and "check(" in sources[room[0] + 2]
+    lesson, tasks = learner.rooms()
+    assert lesson and learner.defined(tasks) and "check(" in tasks[2]

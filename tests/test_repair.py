@@ -1,249 +1,191 @@
-"""The change that repairs a wrong answer: found, verified, told, and kept from doing harm."""
+"""The one change that makes a wrong answer right: found, told, and kept from doing harm."""
 
-import linecache
+import contextlib
 import math
 import os
 import re
+import subprocess
+import sys
 import threading
-import time
-from collections import Counter
-from itertools import count
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+from answers import written
+from learners import load
 
-from helpers.attention import attention_scores, softmax
 from workshop.checks import grade, repair, sandbox
-from workshop.checks.judge import RIGHT, WRONG
-from workshop.exercises import exercises, find
+from workshop.checks.judge import WRONG, expected_of
+from workshop.exercises import find
 
-NAMES = {"np": np, "math": math, "softmax": softmax, "attention_scores": attention_scores}
-CELLS = count()
-
-
-def answer(source, **names):
-    """A function as a notebook's cell makes it: its source can be read again."""
-    name = f"<cell {next(CELLS)}>"
-    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
-    scope = NAMES | names
-    exec(compile(source, name, "exec"), scope)
-    return scope[re.search(r"^def (\w+)", source, re.MULTILINE)[1]]
-
-
-@pytest.fixture
-def no_mistakes(monkeypatch):
-    """Known mistakes come first: without them every wrong answer is left to the repair."""
-    for known in exercises().values():
-        monkeypatch.setattr(known, "mistakes", [])
-    from workshop.checks.judge import mistakes_of
-
-    mistakes_of.cache_clear()
-    yield
-    mistakes_of.cache_clear()
-
-
-SLIPS = {
-    "operator": ("return S * math.sqrt(d_k)", "/"),
-    "power": ("return S / d_k", "sqrt"),
-    "rounding": ("return S // math.sqrt(d_k)", "S / "),
-    "argument": ("return S / math.sqrt(S.shape[-1])", "d_k"),
-    "in place": ("S /= math.sqrt(d_k)\n    return S", ""),
-    "no return": ("S = S / math.sqrt(d_k)", "return"),
-    "sign": ("return -S / math.sqrt(d_k)", "return S / math.sqrt(d_k)"),
-}
-
-
-@pytest.mark.parametrize("slip", SLIPS)
-def test_one_change_is_found_and_makes_it_right(slip, no_mistakes):
-    body, wanted = SLIPS[slip]
-    source = f"def scale_scores(S, d_k):\n    {body}\n"
-    told = grade(answer(source))
-    assert told.status == WRONG and told.repair is not None and told.repair.line in (1, 2, 3)
-    assert wanted in told.repair.after and told.repair.before in source
-    assert told.repair.after.strip() not in told.message  # check never shows the code
-
-
-def test_the_line_counts_as_the_cell_does_and_keeps_how_it_was_written(no_mistakes):
-    source = """# my scores
+SPACED = """# my weights
 def softmax(x,axis = -1):
     '''Weights.'''
     e = np.exp( x - x.max(axis=axis, keepdims=True) )   # stable
-    return e/e.sum(axis=0, keepdims=True)
+    return e/e.mean( axis=axis, keepdims=True )
 """
-    found = grade(answer(source)).repair
-    assert (found.line, found.before) == (5, "return e/e.sum(axis=0, keepdims=True)")
-    assert found.after == "return e/e.sum(axis=axis, keepdims=True)" and "axis" in found.place
+EXP = "e = np.exp(x - x.max(axis=axis, keepdims=True)) ⏎ "
+SUM = "return e / e.sum(axis=axis, keepdims=True)"
+TWO = "m = x.max(axis=axis, keepdims=True) ⏎ a = 1 * m ⏎ s = x - m ⏎ "
+SELF = find("SelfAttention").solution
+TABLE = [  # an answer, the line of its cell, what changes there, and what it becomes
+    ("softmax", SPACED, 5, "mean", "sum"),
+    ("softmax", (EXP + SUM).replace("axis=axis", "axis=0"), 2, "axis=0", "axis=axis"),
+    ("softmax", "return torch.softmax(x.double(), dim=0)", 2, "0", "axis"),
+    ("softmax", EXP + SUM + " * 3", 3, " * 3", ""),
+    ("softmax_row", "e = np.exp(scores) ⏎ e = e + 1 ⏎ return e / e.sum()", 3, "e = e + 1", ""),
+    ("softmax_row", "return np.exp(scores) / len(scores)", 2, "len(scores)",
+     "np.exp(scores).sum()"),
+    ("log_softmax", TWO + "return s - np.log(np.exp(x - s).sum(axis=axis, keepdims=True))", 5,
+     "x - s", None),  # x - m or x - a
+]  # fmt: skip
+CLASSES = [
+    ("SelfAttention", SELF.replace(" / K", " * K"), 10, " * K", " / K"),
+    ("SelfAttention", SELF.replace("softmax", "log_softmax"), 11, "log_softmax", "softmax"),
+]
 
 
-def test_a_slip_at_several_places_is_one_change(no_mistakes):
-    source = """def softmax(x, axis=-1):
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True)
-"""
-    found = grade(answer(source)).repair
-    assert found.after.count("axis=axis") == 2 and found.also is None
+def told(name, text):
+    """What is said of an answer."""
+    found = grade(written(name, text), name)
+    return found.status, found.mistake, found.message, found.repair
 
 
-def test_a_line_that_moves_shows_its_margin(no_mistakes):
-    source = """def build_vocab(sentences):
-    vocab, new = {}, 0
-    for token in " ".join(sentences).split():
-        if token not in vocab:
-            vocab[token] = new
-        new += 1
-    return vocab
-"""
-    found = grade(answer(source)).repair
-    assert (found.before, found.after) == ("    new += 1", "        new += 1")
-    surplus = "def scale_scores(S, d_k):\n    S = abs(S)\n    return S / d_k**0.5\n"
-    assert "Line 2, it is too much" in grade(answer(surplus)).message
+@pytest.mark.parametrize(
+    ("name", "text", "line", "old", "new"),
+    [*TABLE, *(pytest.param(*row, marks=pytest.mark.slow) for row in CLASSES)],
+)
+def test_the_change_is_told_in_the_learner_s_own_lines(name, text, line, old, new):
+    """They count as the cell does, and stay as they were written but for what changes."""
+    status, mistake, message, found = told(name, text)
+    before = "\n".join(part.strip() for part in re.split("[\n⏎]", text) if old in part)
+    after = "" if new is None else before.replace(old, new)
+    assert found == repair.Repair(line, before, after, "", rivals=new is None)
+    place = f"Look at line {line}:" if new is None else f"One change in line {line} passes"
+    assert (status, mistake) == (WRONG, None) and place in message
 
 
-def test_two_slips_are_told_as_two(no_mistakes):
-    source = """def layer_norm(x, gamma, beta, eps=1e-5):
-    mean = x.mean(axis=-1, keepdims=True)
-    centred = x + mean
-    root = np.sqrt(x.var(axis=-1, keepdims=True) + eps)
-    return gamma * centred / root - beta
-"""
-    told = grade(answer(source))
-    assert told.repair and told.repair.also and told.message.startswith("Two things")
-    assert {told.repair.line, told.repair.also.line} == {3, 5}
-
-
-def test_the_why_is_that_of_the_expression_that_changes(no_mistakes):
-    told = grade(answer("def scale_scores(S, d_k):\n    return S / d_k\n"))
-    assert told.repair.why in {why.text for why in find("scale_scores").whys}
-    assert told.repair.why in told.message and "√d_k" in told.repair.why
-
-
-def test_only_what_the_code_bears_is_said_of_a_slip(no_mistakes):
-    """A factor that stands twice is told as that; a number that stands elsewhere is not."""
-    twice = """def attention(Q, K, V):
-    r = math.sqrt(K.shape[-1])
-    return softmax((Q / r) @ np.swapaxes(K / r, -1, -2)) @ V
-"""
-    assert "`/ r` stands there twice" in grade(answer(twice)).message
-    once = """def causal_mask(T):
-    return np.tril(np.ones((T, T), dtype=bool), k=-1) | np.eye(T - 1, dtype=bool)[-1]
-"""
-    assert "twice" not in grade(answer(once)).message
-
-
-def test_a_known_mistake_comes_first_and_a_right_answer_is_left_alone():
-    assert grade(find("scale_scores").mistakes[0].function, "scale_scores").repair is None
-    right = grade(answer("def scale_scores(S, d_k):\n    return S / d_k**0.5\n"))
-    assert (right.status, right.repair) == (RIGHT, None)
-
-
-def test_an_accident_on_the_probes_alone_is_refused():
-    """Right on every probe is not enough: fresh numbers decide in a fork of their own."""
-    known = find("scale_scores")
-    seen = [np.asarray(p.args[0] if p.args else p.kwargs["S"]).tobytes() for p in known.probes]
-    source = """def scale_scores(S, d_k):
-    return S / math.sqrt(d_k) if S.tobytes() in SEEN else S
-"""
-    function = answer(source, SEEN=seen)
-    assert grade(function).status == RIGHT  # no probe knows it
-    assert not repair.holds(source, function, known, "numpy")
-
-
-LINES = ["import os; os.system('true')", "open('x').close()", "np.save('x', S)", "system('true')",
-         "helper(S)", "path.write_text('y')", "Path('x').touch()", "rm('x')", "st('x', S)",
-         "from numpy import savetxt as s; s('x', S)", "o('x', 'w')", "import pathlib"]  # fmt: skip
-
-
-def helper(S):
-    return os.getpid()
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_what_reaches_outside_is_not_changed_and_run(line):
-    """By whatever name: a module, a function, a class or a thing of one."""
-    names = {"system": os, "helper": helper, "path": Path("x"), "Path": Path, "rm": os.remove}
-    source = f"def scale_scores(S, d_k):\n    {line}\n    return S / d_k\n"
-    assert repair.tree_of(answer(source, st=np.savetxt, o=open, **names)) is None
-
-
-def test_what_only_computes_is_changed():
-    own = answer("def one_hot(x):\n    return x + 1\n")
-    source = (
-        "def scale_scores(S, d_k):\n    many = Counter()\n    return own(S) / np.exp(root(d_k))\n"
-    )
-    assert repair.tree_of(answer(source, own=own, Counter=Counter, root=math.sqrt)) is not None
-
-
-HOSTILE = {
-    "a loop that a change makes endless": """def scale_scores(S, d_k):
-    root = 0
-    while root < 40:
-        root += 1
-    return S / root
-""",
-    "a list that a change makes huge": """def scale_scores(S, d_k):
-    many = [0] * (10 * 9 * 8)
-    many = many * 2 + [1] * 10 ** 3
-    return S / len(many)
-""",
-    "a sum in C that a change makes endless": """def scale_scores(S, d_k):
-    return S / sum(range(10 * 1000 * 1000 // 1000))
-""",
-    "an error swallowed for ever": """def scale_scores(S, d_k):
-    n = 0
-    while n < 3:
-        try:
-            n = n + 1
-        except BaseException:
-            pass
-    return S / n
-""",
-    "recursion": """def scale_scores(S, d_k):
-    return S if d_k < 2 else scale_scores(S, d_k - 1) / 2
-""",
-    "threads of its own": """def scale_scores(S, d_k):
-    import threading
-    threading.Thread(target=print).start()
-    return S / d_k
-""",
+BY_ONE_MAX = "e = np.exp(x - x.max()) ⏎ s = e.sum(axis=axis, keepdims=True) ⏎ "
+WHY = {
+    "one-maximum-for-everything": BY_ONE_MAX + "return np.where(s > 0, e / s, 0.0)",
+    "": EXP + "return e / e.mean(axis=axis, keepdims=True)",  # slips change what stands beside
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_mutant_ends_with_its_fork(name, no_mistakes, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    threads, began, used = threading.active_count(), os.times(), time.process_time()
-    children = set(psutil.Process().children())
-    told = grade(answer(HOSTILE[name]))
-    ended = os.times()
-    assert told.status == WRONG
-    assert ended.children_user + ended.children_system < (
-        began.children_user + began.children_system + repair.SECONDS + 3
-    )
-    assert time.process_time() - used < 2 and threading.active_count() <= threads
-    assert list(tmp_path.iterdir()) == []
-    assert set(psutil.Process().children()) <= children  # nobody is left
+@pytest.mark.parametrize("slip", WHY)
+def test_a_reason_is_told_only_where_the_edit_undoes_a_slip(slip):
+    *_, message, found = told("softmax", WHY[slip])
+    reasons = {s.name: s.why for s in find("softmax").slips}
+    assert found.why == reasons.get(slip, "") and found.why in message
+    assert not any(why in message for name, why in reasons.items() if name != slip)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["a thread", "in line"])
-def test_without_a_fork_it_is_found_too(name, no_mistakes, monkeypatch):
-    monkeypatch.setattr(sandbox, "can_fork", lambda known: False)
-    monkeypatch.setattr(sandbox, "has_threads", lambda: name == "a thread")
-    told = grade(answer("def scale_scores(S, d_k):\n    return S / d_k\n"))
-    assert told.repair is not None and "sqrt" in told.repair.after
-    loop = (
-        "def scale_scores(S, d_k):\n    n = 9\n    while n > 2:\n        n -= 1\n    return S / n\n"
-    )
-    began = time.process_time()
-    assert grade(answer(loop)).status == WRONG and time.process_time() - began < 8
+# ---------------------------------------------------------------- what is never offered
 
 
-@pytest.mark.parametrize("name", list(exercises()))
-def test_an_exercise_has_what_a_repair_needs(name):
+def offered(name, text):
+    """All changes of an answer that are tried."""
     known = find(name)
-    assert known.answers and 2 <= len(known.whys) <= 16
-    assert all(len(why.text.split()) <= 30 and why.text.endswith((".", "?")) for why in known.whys)
-    assert repair.donors_of(name).functions
+    answer = repair.answer_of(written(name, text), known)
+    search = repair.Search(answer, known, known.backends[0], expected_of(name), [0])
+    return [changed for changed, _ in search.candidates()]
+
+
+LOOP = "t = 0 ⏎ for i in range(len(scores) - 1): ⏎     t = t + np.exp(scores[i]) ⏎ "
+WIDTHS = "d, n = K.shape[-1], K.shape[-2] ⏎ s = Q @ np.swapaxes(K, -1, -2) / np.sqrt(n // d) ⏎ "
+CHECKED = "assert wanted.all() ⏎ return (weights * wanted).sum(axis=-1).sum(axis=-1) / len(wanted)"
+MASKED = find("CausalAttention").solution.replace("T = ", "assert self.mask.any()\n        T = ")
+NONSENSE = [  # an answer, what may be offered, and what may not
+    ("softmax", EXP.replace("max", "min") + SUM, "x - x.max(", "x - x.mean("),
+    ("next_token_probs", "return softmax(logits / temperature + 1)", "ture)", "+ 0"),
+    ("softmax", EXP.replace("x - x", "2 * x - x") + SUM, "np.exp(x - x.max(", "2 + x"),
+    ("softmax_row", LOOP + "return np.exp(scores) / t", "len(scores))", "len(scores - 1)"),
+    ("head_scores", CHECKED, "wanted.any(axis=-1)", "assert wanted.any"),
+    ("CausalAttention", MASKED, "masked_fill", "assert ~"),
+    ("attention", WIDTHS + "return softmax(s) @ V * d / d", "np.sqrt(n)", "n // n)"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "sane", "nonsense"), NONSENSE)
+def test_nonsense_is_never_offered(name, text, sane, nonsense):
+    changes = offered(name, text)
+    assert [changed for changed in changes if sane in changed]
+    assert not [changed for changed in changes if nonsense in changed]
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_an_accident_on_the_probes_is_refused_by_fresh_numbers(fresh, monkeypatch):
+    known = find("softmax_row")
+    answer = written("softmax_row", "w = KNOWN.get(scores.tobytes(), scores) ⏎ return w + 1")
+    inputs = [probe.args[0] for probe in known.probes]
+    answer.__globals__["KNOWN"] = {x.tobytes(): known.reference(x) for x in inputs}
+    if not fresh:
+        monkeypatch.setattr(repair, "fresh_probes", lambda known: iter(()))
+    assert (grade(answer).repair is None) == fresh
+
+
+OUTSIDE = ["import os; os.system('true')", "open('x').close()", "np.save('x', scores)",
+           "system('true')", "helper(scores)", "path.write_text('y')", "Path('x').touch()",
+           "rm('x')", "st('x', scores)", "from numpy import savetxt as s; s('x', scores)",
+           "o('x', 'w')", "import pathlib", "vars(np)['save']('x', scores)"]  # fmt: skip
+INSIDE = ["n = root(2)", "n = Counter()", "n = one(2)", "import math"]
+
+
+@pytest.mark.parametrize("line", [*OUTSIDE, *INSIDE])
+def test_what_reaches_outside_is_not_changed_and_run(line):
+    """By whatever name: a module, a function, a class or a thing of one."""
+    answer = written("softmax_row", f"{line} ⏎ return scores")
+    one, helper = (load(f"def f(x):\n    return {x}", "f") for x in ("x + 1", "__import__('os')"))
+    scope = {"system": os, "helper": helper, "path": Path("x"), "Path": Path, "rm": os.remove}
+    answer.__globals__.update(scope, st=np.savetxt, o=open, one=one, root=math.sqrt)
+    assert (repair.answer_of(answer, find("softmax_row")) is None) == (line in OUTSIDE)
+
+
+HOSTILE = {  # by a change
+    "endless": "n = 0 ⏎ while n < 40: ⏎     n += 1 ⏎ return np.exp(scores) / n",
+    "huge": "n = [0] * (10 * 9 * 8) ⏎ n = n * 2 + [1] * 10**3 ⏎ return np.exp(scores) / len(n)",
+    "endless in C": "return np.exp(scores) / sum(range(10 * 1000 * 1000 // 1000))",
+    "errors swallowed": "n = 0 ⏎ while n < 3: ⏎     try: n = n + 1 ⏎     except BaseException: "
+    "pass ⏎ return np.exp(scores) / n",
+    "recursion": "return scores if scores.sum() < 0 else softmax_row(scores - 1) * 2",
+    "threads": "import threading ⏎ threading.Thread(target=print).start() ⏎ return scores",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_candidate_ends_with_its_fork(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    threads, children, began = threading.active_count(), psutil.Process().children(), os.times()
+    assert told("softmax_row", HOSTILE[name])[0] == WRONG
+    assert sum(os.times()[:4]) - sum(began[:4]) < 6 and threading.active_count() <= threads
+    assert list(tmp_path.iterdir()) == [] and psutil.Process().children() == children
+
+
+# ---------------------------------------------------------------- the same words each time
+
+ANSWERS = [*(row[:2] for row in TABLE[1:5]), ("softmax_row", HOSTILE["endless"])]
+
+
+@contextlib.contextmanager
+def busy():
+    """Other processes that burn the processor."""
+    burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    try:
+        yield
+    finally:
+        for process in burning:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_the_same_answer_gets_the_same_words_wherever_it_runs(monkeypatch):
+    """Twice, beside others that burn the processor, in a thread, and without one."""
+    words = [told(*answer) for answer in ANSWERS]
+    assert [told(*answer) for answer in ANSWERS] == words
+    with busy():
+        assert [told(*answer) for answer in ANSWERS] == words
+    monkeypatch.setattr(sandbox, "can_fork", lambda known: False)
+    for threads in (True, False):
+        monkeypatch.setattr(sandbox, "has_threads", lambda threads=threads: threads)
+        assert [told(*answer) for answer in ANSWERS] == words

@@ -311,6 +311,6 @@ def test_verdicts_stand_on_the_page(site, tmp_path):
     path = tmp_path / "98_trial.ipynb"
     path.write_text(json.dumps(trial({}, outputs)), encoding="utf-8")
     page = Markup(site.notebook_page(path))
-    assert len(page.all("details")) == 8 and len(page.all("script")) == 4
+    assert len(page.all("details")) == 3 and len(page.all("script")) == 4
     assert not page.all("img")
     assert "not attempted" in page.prose and made[1].text not in page.prose

@@ -466,7 +466,8 @@ def told(path: Path) -> list:
         heading, text = apart("" if is_code else page.read(ANSWER.sub("", cell.source)))
         if heading:
             rooms.append([heading, []])
-        lines = statements(cell.source) if is_code else sentences(text)
+        is_stub = is_code and cell.source.endswith("...")  # what is asked stands in the task
+        lines = statements("" if is_stub else cell.source) if is_code else sentences(text)
         if lines and not cell.metadata.get("jupyter"):  # what is folded gives nothing away
             rooms[-1][1].append([f"cell-{cell.id}", int(is_code), "\n".join(lines)])
     return rooms

@@ -3,11 +3,10 @@
     python -m workshop.classroom FOLDER [--out grades.csv] [--seconds 120] [--memory 4096]
 
 All notebooks are read before the first of them runs, and known by their content, whatever the
-files are called. Each then runs in a process of its own (`workshop.classroom_worker`), within
-limits on computing time and memory. What learners' code says comes as lines of text and is only
-read here: expected results and verdicts are made where no learner's code runs. The rows are
-written at the end, all at once; until then they lie beside in a file from which a run that was
-killed goes on.
+files are called. Each then runs in a process of its own (`classroom_worker`), within limits on
+computing time and memory. What learners' code says comes as lines of text and is only read here:
+expected results and verdicts are made where no learner's code runs. The rows are written at the
+end, all at once; until then they lie beside in a file from which a run that was killed goes on.
 """
 
 import argparse
@@ -40,10 +39,12 @@ from tqdm import tqdm
 from workshop.checks.compare import TimedOut
 from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, agree, expected_of, settle
 from workshop.checks.keep import replace as write
-from workshop.checks.sandbox import FORGED, Observation, unpack
+from workshop.checks.sandbox import FORGED, Observation
+from workshop.classroom_lines import unpack
 from workshop.exercises import exercises, find
 
-HELPERS = Path(__file__).resolve().parents[1]
+COURSE = Path(__file__).resolve().parents[1]
+PACKAGES = ("helpers", "workshop")
 WORKER = [sys.executable, "-m", "workshop.classroom_worker"]
 NO_ANSWER = "no answer"  # the notebook can't be read, or nothing could be learnt from running it
 STATUSES = (RIGHT, WRONG, NOT_ATTEMPTED, NO_ANSWER)
@@ -169,7 +170,7 @@ def named(pattern: re.Pattern, code: Iterable[str]) -> list[str]:
 @functools.cache
 def room_of(stage: str) -> list[str]:
     """The exercises that the course's own notebook of this number asks for."""
-    for path in sorted((HELPERS.parent / "notebooks").glob(f"{stage}_*.ipynb")) if stage else ():
+    for path in sorted((COURSE / "notebooks").glob(f"{stage}_*.ipynb")) if stage else ():
         with contextlib.suppress(Unreadable):
             return named(CHECK, [source for kind, source in read_cells(path) if kind == "code"])
     return []
@@ -236,11 +237,12 @@ class Proctor:
         self.pace, self.forks, self.rooms = hello["pace"], hello["forks"], hello["rooms"]
 
     def _furnish(self) -> None:
-        """Make the worker's folders, with helpers of its own."""
+        """Make the worker's folders, with a course of its own."""
         self.folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="class-")))
         self.desk = str(self.folder / "desk")
         os.mkdir(self.desk), os.mkdir(self.folder / "home")
-        shutil.copytree(HELPERS, self.folder / "course" / "helpers")
+        for name in PACKAGES:
+            shutil.copytree(COURSE / name, self.folder / "course" / name)
         self.digest, self.lines = digest_of(self.folder / "course"), queue.SimpleQueue()
 
     def close(self) -> None:
@@ -459,13 +461,14 @@ def by_what_it_did(name: str, answer: Answer) -> tuple[str, str, str]:
 class Progress:
     """The rows so far, by notebook, in memory and in a file beside the one for the rows.
 
-    Notebooks with the same cells have the same rows. A file of another version of the helpers, or
+    Notebooks with the same cells have the same rows. A file of another version of the course, or
     made with other limits, is not gone on with.
     """
 
     def __init__(self, path: Path, limits: Limits):
         self.path, self.rows = path, {}
-        course = digest_of(HELPERS, "*.py"), digest_of(HELPERS.parent / "notebooks", "*.ipynb")
+        course = [digest_of(COURSE / name, "*.py") for name in PACKAGES]
+        course.append(digest_of(COURSE / "notebooks", "*.ipynb"))
         self.lines = [json.dumps(f"{course} {limits}")]
         with contextlib.suppress(OSError, ValueError, TypeError):
             first, *lines = path.read_text("utf-8").splitlines()

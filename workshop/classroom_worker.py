@@ -48,7 +48,8 @@ import psutil
 
 from workshop.checks.judge import backends_for, is_stub
 from workshop.checks.learner import exercise_of
-from workshop.checks.sandbox import observe_apart, pack
+from workshop.checks.sandbox import observe_apart
+from workshop.classroom_lines import pack, unpack
 from workshop.exercises import exercises
 from workshop.exercises.exercise import Exercise
 
@@ -68,7 +69,7 @@ WARM = (
 TORCH = re.compile(
     r"\btorch\b|helpers\.(cache|layers|models|training|pretrained)|from helpers import"
 )
-DEFINITION = re.compile(r"^(?:def\s+(\w+)|(\w+)\s*=\s*lambda)\b", re.MULTILINE)
+DEFINITION = re.compile(r"^(?:(?:def|class)\s+(\w+)|(\w+)\s*=\s*lambda)\b", re.MULTILINE)
 TIMED = re.compile(r"^(\s*)%{1,2}(?:time|capture)\b[ \t]*", re.MULTILINE)  # what it times runs
 MAGIC = re.compile(r"^(\s*)(?:[%!?].*|.*\?)$", re.MULTILINE)  # the rest of IPython's signs do not
 SIMPLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -189,10 +190,13 @@ class Seat:
                 self.tell(broken=name, error=error, lacks=sorted(words & self.lacking))
 
     def is_answer(self, value: Any, cell: int | None = None) -> bool:
-        """Whether a function is the learner's: not the helpers', not from before the tasks."""
-        if not callable(value) or str(getattr(value, "__module__", "")).startswith("helpers"):
+        """Whether a function is the learner's: not the course's, not from before the tasks."""
+        home = str(getattr(value, "__module__", ""))
+        if not callable(value) or home.startswith(("helpers", "workshop")):
             return False
-        file = getattr(getattr(value, "__code__", None), "co_filename", "")
+        parts = (value, *(vars(value).values() if isinstance(value, type) else ()))
+        codes = (part.__code__ for part in parts if hasattr(part, "__code__"))
+        file = next((code.co_filename for code in codes), "")
         made = re.fullmatch(r"<cell (\d+)>", file)
         if cell is None:
             return not made or int(made[1]) >= self.begin
@@ -219,7 +223,7 @@ class Seat:
         self.tell(trying=name)
         backends = [b for b in known.backends if self.torch or b == "numpy"] or known.backends
         for backend in () if stub else [b for b in backends_for(function, known) if b in backends]:
-            seen = observe_apart(answer, known, backend)
+            seen = observe_apart(answer, known, backend, pack, unpack)
             self.tell(seen=name, backend=backend, run=[pack(one).decode() for one in seen])
             told = self.hear()
             if (right := told == "right") or told == "enough":
@@ -397,9 +401,12 @@ def is_reference(code: types.CodeType, exercise: Exercise) -> bool:
     """
     if code.co_filename.startswith(HELPERS):
         return code.co_qualname == exercise.name
-    own, parts = exercise.reference.__code__, ("co_code", "co_names", "co_varnames")
-    copied = all(getattr(code, part) == getattr(own, part) for part in parts)
-    return copied and not re.fullmatch(r"<cell \d+>", code.co_filename)
+    own, parts = (
+        getattr(exercise.reference, "__code__", None),
+        ("co_code", "co_names", "co_varnames"),
+    )
+    copied = own and all(getattr(code, part) == getattr(own, part) for part in parts)
+    return bool(copied) and not re.fullmatch(r"<cell \d+>", code.co_filename)
 
 
 # ---------------------------------------------------------------- a room of its own, on Linux
@@ -620,20 +627,20 @@ def silent() -> Line:
 
 
 def warm(seat: Seat) -> None:
-    """Load what cells import, with helpers of their own: these here are hidden from them."""
+    """Load what cells import, with a course of their own: these here are hidden from them."""
     exercises()
     sys.modules["__main__"] = seat.module
-    for name in [name for name in sys.modules if name.split(".")[0] == "helpers"]:
+    for name in [name for name in sys.modules if name.split(".")[0] in ("helpers", "workshop")]:
         del sys.modules[name]
     for name in WARM if FORKS else ["workshop.checks"]:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    for name in ("workshop.checks", "workshop.checks.learner"):
+    for name in ("workshop", "workshop.checks", "workshop.checks.learner"):
         sys.modules[name].check = seat.check
     seat.course = importlib.import_module("workshop.exercises").exercises()
     for known in seat.course.values():  # nothing there to read off what an answer must give
         known.probes.clear()
-        known.mistakes.clear()
+        known.slips.clear()
 
 
 def unit() -> float:

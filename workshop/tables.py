@@ -163,3 +163,17 @@ def _tag(name: str, text: str, style: str = "", scope: str = "") -> str:
     of = f' scope="{scope}"' if scope else ""
     look = f' style="{style}"' if style else ""
     return f"<{name}{of}{look}>{html.escape(text)}</{name}>"
+
+
+def overview(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of words with a title, as HTML; its cells break after commas only."""
+    style = "padding:2px 8px;text-align:left;border:1px solid rgba(128,128,128,.35)"
+    head = "".join(_tag("th", name, style, "col") for name in heads)
+    body = ""
+    for row in rows:
+        unbroken = [text.replace(" ", "\u00a0").replace(",\u00a0", ", ") for text in row]
+        cells = "".join(_tag("td", text, style) for text in unbroken)
+        body += f'<tr style="background:none">{cells}</tr>'
+    table = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    look = "border-collapse:collapse;margin:4px 0"
+    return f'{_tag("b", title)}<table style="{look}">{table}</table>'

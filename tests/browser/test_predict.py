@@ -66,7 +66,7 @@ def test_choosing_until_it_is_right(lab, saved, page_of, place):
 
 ASKED = "predict('Which?', ['1.2345', '2.3456', '3.4567'], answer=right)"
 LESSON = [
-    "from helpers.figures import show\nfrom workshop.widgets import folded, predict",
+    "from workshop import show\nfrom workshop.widgets import folded, predict",
     f"choices = 3\nright = '2.3456'\n{ASKED}",
     """with folded("The answer"):
     show([2.3456], title="a table")

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.long
 
 SHOWN = """
 import numpy as np
-from helpers.figures import show
+from workshop import show
 words = "Your journey starts with one step".split()
 show(np.linspace(-20, 20, 36).reshape(6, 6), words, words, "i used twice, and a title as long")
 show(np.linspace(-20, 20, 60).reshape(2, 3, 10), [f"temperature {i}" for i in range(3)])

@@ -8,25 +8,18 @@ One text file an exercise; each answer begins with a line
 What a check is to find is the id of a misconception, or `repair`.
 """
 
-import copy
 import inspect
 import linecache
-import math
 import random
 import re
-from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
 
-import numpy as np
-import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-from helpers import attention, blocks, decoding, layers, models, text
+from helpers import layers, models
 from workshop.exercises import exercises
+from workshop.exercises.exercise import at_hand
 
 CELLS = count(1)
 
@@ -63,13 +56,10 @@ def read(path: Path) -> list[Answer]:
 @cache
 def _names() -> dict:
     """The libraries and the functions of the course; arrays come before tensors."""
-    names = {name: known.reference for name, known in exercises().items()}
-    for room in (text, models, layers, attention, blocks, decoding):
-        for name, thing in vars(room).items():
-            if inspect.isfunction(thing) and not name.startswith("_"):
-                names[name] = thing
-    names |= {"np": np, "torch": torch, "nn": nn, "F": F, "math": math}
-    return names | {"copy": copy, "random": random, "Counter": Counter}
+    names = {name: thing for room in (models, layers) for name, thing in vars(room).items()
+             if inspect.isfunction(thing) and not name.startswith("_")}  # fmt: skip
+    names |= {e.name: e.reference for e in exercises().values() if not e.is_class}
+    return names | at_hand(torch=True) | {"random": random}
 
 
 def namespace() -> dict:

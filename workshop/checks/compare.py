@@ -17,7 +17,6 @@ UNFINISHED = {
     "function": " Call the function: name(…), with brackets.",
     "builtin_function_or_method": " Call it, with brackets: x.copy() instead of x.copy.",
 }
-COUNTED = {1: (("entry", "entries"),), 2: (("row", "rows"), ("column", "columns"))}
 RTOL, ATOL = 1e-4, 1e-5  # for float32 inputs; answers may order their sums differently
 
 
@@ -96,7 +95,7 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 # ---------------------------------------------------------------- differences in words
 
 KEPT = (
-    "An axis of length 1 was lost or added: `keepdims=True` keeps it, `None` as an index adds it."
+    " An axis of length 1 was lost or added: `keepdims=True` keeps it, `None` as an index adds it."
 )
 PLAIN = [  # what NumPy says, and what it means
     (r"^matmul: .*\(size (\d+) is different from (\d+)\)",
@@ -151,7 +150,7 @@ def type_name(x: Any) -> str:
     if isinstance(x, Opaque):
         return f"an object of type {x.kind}"
     names = {dict: "a dictionary", list: "a list", str: "a text", bool: "True or False"}
-    names |= {int: "a whole number", float: "a number", np.ndarray: "an array"}
+    names |= {type(None): "None", int: "a whole number", float: "a number", np.ndarray: "an array"}
     return names.get(type(x), type(x).__name__)
 
 
@@ -176,11 +175,12 @@ def _difference_of_dicts(expected: dict, obtained: dict, whole: bool) -> str:
     shared = [key for key in expected if key in obtained]
     wrong = [key for key in shared if not same(expected[key], obtained[key], whole)]
     missing = [key for key in expected if key not in obtained]
+    surplus = [key for key in obtained if key not in expected]
     if missing and not wrong:
-        return f"The entry {missing[0]!r} is missing; it has {shown(list(obtained)[:8])}."
+        there = f"; {surplus[0]!r} does not belong there" if surplus else ""
+        return f"The entry {missing[0]!r} is missing{there}."
     if not wrong:
-        surplus = next(key for key in obtained if key not in expected)
-        return f"The entry {surplus!r} does not belong there."
+        return f"The entry {surplus[0]!r} does not belong there."
     key = wrong[0]
     if expected[key] is True and obtained[key] is False:
         return f"What must hold, and does not: {key}."
@@ -228,8 +228,7 @@ def _difference_of_arrays(expected: np.ndarray, obtained: np.ndarray, whole: boo
     wrong = ~np.isclose(obtained.astype(float), expected.astype(float), rtol=RTOL, atol=ATOL)
     told = [_not_finite(obtained), _relation(expected, obtained), _sums(expected, obtained)]
     told = [text for text in told if text]
-    everywhere = bool(told) and wrong.all()
-    return " ".join(told if everywhere else [*told, _where(wrong)])
+    return " ".join(told if told and wrong.all() else [*told, _where(wrong)])
 
 
 def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
@@ -237,7 +236,7 @@ def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
     want, got = expected.shape, obtained.shape
     text = f"Its shape is {got}, but must be {want}."
     for axes in permutations(range(obtained.ndim)):
-        if obtained.ndim == expected.ndim and tuple(got[a] for a in axes) == want:
+        if len(got) == len(want) and tuple(got[a] for a in axes) == want:
             swapped = [i for i, a in enumerate(axes) if i != a]
             transposed = same(obtained.transpose(axes), expected)
             also = " The numbers are right, only transposed." if transposed else ""
@@ -245,8 +244,7 @@ def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
     if len(got) != len(want):
         more = "too many axes" if len(got) > len(want) else "too few axes, one is missing"
         squeezed = [n for n in got if n != 1] == [n for n in want if n != 1]
-        also = f" {KEPT}" if squeezed else ""
-        return f"{text} It has {more}: {len(got)} instead of {len(want)}.{also}"
+        return f"{text} It has {more}: {len(got)} instead of {len(want)}.{KEPT * squeezed}"
     wrong = [i for i, (a, b) in enumerate(zip(got, want, strict=True)) if a != b]
     lengths = ", ".join(f"axis {i} has length {got[i]} instead of {want[i]}" for i in wrong)
     return f"{text} That is, {lengths}."
@@ -265,8 +263,8 @@ def _not_finite(obtained: np.ndarray) -> str:
 
 
 def _relation(expected: np.ndarray, obtained: np.ndarray) -> str:
-    """A simple way in which all numbers differ: transposed, a factor, an offset, shifted."""
-    if not np.isfinite(obtained).all() or not expected.size:
+    """A simple way in which all numbers differ: transposed, reversed, shifted, a factor."""
+    if not np.isfinite(obtained).all() or expected.size < 2:
         return ""
     if expected.ndim >= 2 and same(np.swapaxes(obtained, -1, -2), expected):
         return "It is the transpose of what it should be."
@@ -275,13 +273,10 @@ def _relation(expected: np.ndarray, obtained: np.ndarray) -> str:
     for axis in range(expected.ndim):
         if same(np.flip(obtained, axis), expected):
             return f"The order along axis {axis} is reversed."
-        for step in (1, -1):
-            if same(np.roll(obtained, step, axis), expected):
-                return f"Everything is shifted by one along axis {axis}."
-        if same(np.sort(obtained, axis), np.sort(expected, axis)):
-            return f"The right numbers stand in the wrong order along axis {axis}."
+        if any(same(np.roll(obtained, step, axis), expected) for step in (1, -1)):
+            return f"Everything is shifted by one along axis {axis}."
     if same(np.sort(obtained, None), np.sort(expected, None)):
-        return "The right numbers stand in the wrong places: the axes are mixed up."
+        return "The right numbers stand in the wrong places."
     return _factor(expected.astype(float), obtained.astype(float))
 
 
@@ -289,31 +284,27 @@ def _factor(expected: np.ndarray, obtained: np.ndarray) -> str:
     filled = np.abs(expected) > 1e-3
     if filled.sum() < 2:  # one number is always some other's multiple
         return ""
-    factor = float(np.median(obtained[filled] / expected[filled]))
+    factor, offset = np.median(obtained[filled] / expected[filled]), np.median(obtained - expected)
     if same(expected * factor, obtained):
-        if abs(factor) < 1e-6:
-            return "Every number is 0."
-        return f"Every number is {factor:.4f} times what it should be: check the scale."
-    if same(expected + float(np.median(obtained - expected)), obtained):
-        return f"Every number is off by {float(np.median(obtained - expected)):.4f}."
-    return ""
+        zero = abs(factor) < 1e-6
+        return f"Every number is {'0' if zero else f'{factor:.4f} times what it should be'}."
+    return f"Every number is off by {offset:.4f}." if same(expected + offset, obtained) else ""
 
 
 def _sums(expected: np.ndarray, obtained: np.ndarray) -> str:
     """Weights and probabilities: whether rows sum to 1, and what does instead."""
-    if not expected.ndim or (expected < -ATOL).any() or not np.isfinite(obtained).all():
+    if expected.dtype.kind != "f" or (expected < -ATOL).any() or not np.isfinite(obtained).all():
         return ""
-    for axis in range(expected.ndim):
-        if _all_one(expected.sum(axis)) and expected.shape[axis] > 1:
-            if _all_one(obtained.sum(axis)):
-                return ""
-            for other in range(expected.ndim):
-                if other != axis and _all_one(obtained.sum(other)):
-                    return f"It sums to 1 along axis {other} instead of axis {axis}."
-            sums = np.atleast_1d(obtained.sum(axis))
-            off = sums[~np.isclose(sums, 1, atol=1e-4)].flat[0]
-            return f"It must sum to 1 along axis {axis}, but a sum is {off:.4f}."
-    return ""
+    whole = [axis for axis in range(expected.ndim) if _all_one(expected.sum(axis))]
+    whole = [axis for axis in whole if expected.shape[axis] > 1]
+    if not whole or _all_one(obtained.sum(whole[0])):
+        return ""
+    for other in set(range(expected.ndim)) - {whole[0]}:
+        if _all_one(obtained.sum(other)):
+            return f"It sums to 1 along axis {other} instead of axis {whole[0]}."
+    sums = np.atleast_1d(obtained.sum(whole[0]))
+    off = sums[~np.isclose(sums, 1, atol=1e-4)].flat[0]
+    return f"It must sum to 1 along axis {whole[0]}, but a sum is {off:.4f}."
 
 
 def _all_one(sums: np.ndarray) -> bool:
@@ -321,19 +312,14 @@ def _all_one(sums: np.ndarray) -> bool:
 
 
 def _where(wrong: np.ndarray) -> str:
-    """Which entries differ, when that tells something."""
+    """Which rows or columns differ, when that tells something; else how many numbers."""
     if wrong.all() or wrong.ndim == 0:
         return "All numbers differ." if wrong.ndim else "The number differs."
-    for axis in range(wrong.ndim):
-        rest = tuple(i for i in range(wrong.ndim) if i != axis)
-        lines = wrong.any(axis=rest)
+    for axis, name in enumerate(("row", "column")) if wrong.ndim == 2 else ():
+        lines = wrong.any(axis=1 - axis)
         if not lines.all():
-            places = [str(i) for i in np.flatnonzero(lines)]
-            bad = ", ".join(places[:6]) + ", …" * (len(places) > 6)
-            if wrong.ndim not in COUNTED:
-                return f"Only where the index of axis {axis} is {bad} do numbers differ."
-            one, more = COUNTED[wrong.ndim][axis]
-            return (
-                f"Only {one} {bad} differs." if len(places) == 1 else f"Only {more} {bad} differ."
-            )
+            many = int(lines.sum())
+            bad = ", ".join(map(str, np.flatnonzero(lines)[:6])) + ", …" * (many > 6)
+            one = many == 1
+            return f"Only {name}{'' if one else 's'} {bad} differ{'s' * one}."
     return f"{int(wrong.sum())} of {wrong.size} numbers differ."

@@ -1,611 +1,420 @@
-"""Every small change of a function's syntax tree that a learner may have meant.
+"""The closed list of plausible edits of an answer: what a learner may have meant. Runs no code.
 
-A change is made in place, tried, and undone: `with edit: ...`. Generic edits need nothing but the
-answer; the others take parts of right answers, the donors. Nothing here runs code.
+Those that come first are tried first. Which of them nobody would mean, `rules` says.
 """
 
 import ast
 import copy
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import combinations, islice, pairwise, permutations
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from workshop.checks.donors import Donors
 from workshop.checks.syntax import (
-    MODULES,
+    Definition,
     Place,
     Renamed,
     arguments,
     assigned,
-    blocks,
     called,
-    expression,
+    functions,
     is_computed,
     is_value,
+    locals_of,
     places,
-    text,
 )
 
-BINARY = {
-    ast.Add: (ast.Sub, ast.Mult), ast.Sub: (ast.Add, ast.Div, ast.Mult),
-    ast.Mult: (ast.Div, ast.MatMult, ast.Add, ast.Pow), ast.Div: (ast.Mult, ast.Sub, ast.FloorDiv),
-    ast.FloorDiv: (ast.Div, ast.Mult, ast.Mod), ast.Mod: (ast.FloorDiv,),
-    ast.MatMult: (ast.Mult,), ast.Pow: (ast.Mult,),
-    ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,), ast.BitXor: (ast.BitAnd, ast.BitOr),
-}  # fmt: skip
+Edit = list[tuple[Place, Any]]  # what to put where
+
+SIBLINGS = [set(s.split()) for s in (
+    "sum mean max min prod", "argmax argmin", "tril triu", "sin cos", "var std", "zeros ones empty",
+    "exp log", "log log2 log10 log1p", "sqrt square", "stack concatenate hstack vstack cat",
+    "maximum minimum", "append extend", "any all", "repeat tile", "floor ceil round")]  # fmt: skip
+OPERATORS = {
+    ast.Add: (ast.Sub, ast.Mult), ast.Sub: (ast.Add, ast.Div), ast.Mod: (ast.FloorDiv,),
+    ast.Mult: (ast.Div, ast.MatMult, ast.Add), ast.Div: (ast.Mult, ast.Sub, ast.FloorDiv),
+    ast.FloorDiv: (ast.Div, ast.Mod), ast.MatMult: (ast.Mult,), ast.Pow: (ast.Mult,),
+    ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,)}  # fmt: skip
 COMPARED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
-SIBLINGS = [set(names.split()) for names in (
-    "sum mean max min prod median cumsum", "argmax argmin", "tril triu", "sin cos", "var std",
-    "zeros ones empty full", "zeros_like ones_like", "exp log exp2 log2 log10 log1p expm1",
-    "sqrt square", "floor ceil round int", "append extend", "any all", "maximum minimum",
-    "repeat tile", "repeat repeat_interleave", "stack concatenate hstack vstack cat",
-    "split array_split", "matmul multiply", "train eval", "items keys values", "eq ne",
-    "softmax log_softmax sigmoid", "sum nansum", "isfinite isnan", "clip minimum maximum",
-    "upper lower", "step zero_grad", "T mT", "bool int float", "int32 int64 float32 float64 bool",
-    "cross_entropy nll_loss", "add multiply subtract divide", "shape size", "relu gelu",
-)]  # fmt: skip
-GUESSES = "-1 -2 0 1 2 None True False".split()
-LEAVES = (ast.Name, ast.Constant, ast.Attribute)
+TURNED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.MatMult, ast.Mod)
+COMPUTED = ast.Call | ast.BinOp | ast.Subscript | ast.Compare | ast.UnaryOp
+AXES = [ast.parse(c, mode="eval").body for c in "-1 -2 0 1".split()]
+KEPT = ast.Return | ast.For | ast.If | ast.While  # statements that are never left out
+UNTOUCHED = ("print", "len", "isinstance")  # whose arguments nobody mends
 
 
-@dataclass
-class Edit:
-    """New nodes for some places; `kind` says what sort of change it is."""
-
-    kind: str
-    changes: list[tuple[Place, object]]
-    before: list = field(default_factory=list)
-
-    def __enter__(self) -> "Edit":
-        self.before = [place.node for place, _ in self.changes]
-        for place, node in self.changes:
-            place.put(node)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for (place, _), node in zip(self.changes, self.before, strict=True):
-            place.put(node)
+def edits(answer: Definition, solution: Definition) -> Iterator[Edit]:
+    """All edits, in a fixed order, of the functions that an answer and the solution both have."""
+    for name, function in functions(answer).items():
+        if name in functions(solution):
+            yield from Editor(function, functions(solution)[name]).edits()
 
 
-def _own_name(node: ast.AST) -> str:
-    """The name of a variable or an attribute, "" for anything else."""
-    return getattr(node, "attr", None) or getattr(node, "id", None) or ""
+class Editor:
+    """The edits of one function, which lie in its tree and in what the solution can lend."""
 
+    def __init__(self, function: ast.FunctionDef, solution: ast.FunctionDef):
+        self.function, self.solution = function, solution
+        self.arguments, self.own = arguments(function), assigned(function)
+        self.names = list(dict.fromkeys(self.arguments + self.own))
+        left = {id(n) for part in untouched(function) for n in ast.walk(part)}
+        self.inside = [p for p in places(function) if id(p.parent) not in left]
+        self.values = [p for p in self.inside if is_value(p)]
+        self.dump = {id(p.node): ast.dump(p.node) for p in self.values}
+        lent = [n.value for n in ast.walk(solution) if isinstance(n, ast.Constant)]
+        self.lent = list({repr(v): v for v in lent}.values())
+        self.keywords = [(called(c), k) for c in ast.walk(solution) if isinstance(c, ast.Call)
+                         for k in c.keywords if k.arg]  # fmt: skip
 
-# ---------------------------------------------------------------- all edits
-
-
-@dataclass
-class Surgeon:
-    """All edits of one function, the likeliest kinds first."""
-
-    function: ast.FunctionDef
-    donors: Donors
-    known: set[str]  # the global names that an answer may use
-
-    def __post_init__(self) -> None:
-        self.all = list(places(self.function))
-        in_body = [p for p in self.all if not isinstance(p.parent, ast.arguments)]
-        self.values = [p for p in in_body if is_value(p)]
-        self.names = list(dict.fromkeys(arguments(self.function) + assigned(self.function)))
-
-    def edits(self, small: bool = False) -> Iterator[Edit]:
-        """Every edit, the likeliest kinds first; with `small`, those of a token or a line alone."""
-        first = (
-            self.siblings, self.operators, self.order, self.signs, self.keywords, self.everywhere,
-            self.constants, self.dropped, self.leaves, self.copies, self.overwritten, self.lines,
-            self.loops,
-        )  # fmt: skip
-        then = (self.donated, self.wrapped, self.operations, self.more_statements, self.calls,
-                self.exchanged, self.many_places)  # fmt: skip
-        for kind in first:
+    def edits(self) -> Iterator[Edit]:
+        for kind in (self.siblings, self.operators, self.call_keywords, self.orders,
+                     self.same_keyword_everywhere, self.constants, self.other_names, self.exchanges,
+                     self.line_orders, self.names_at_hand, self.brackets, self.too_much,
+                     self.missing, self.expressions, self.copies):  # fmt: skip
             yield from kind()
-        if not small:
-            yield from in_turn([kind() for kind in then])
 
-    def put(self, kind: str, place: Place, *nodes: ast.AST) -> Iterator[Edit]:
-        for node in nodes:
-            yield Edit(kind, [(place, node)])
+    def put(self, place: Place, node: ast.AST) -> Iterator[Edit]:
+        """At one place; then, once, the same at all equal places."""
+        yield [(place, node)]
+        own = self.dump.get(id(place.node))
+        same = [p for p in self.values if own and self.dump[id(p.node)] == own]
+        if len(same) > 1 and same[0].node is place.node:
+            yield [(p, copy.deepcopy(node)) for p in same]
 
-    def alike(self, place: Place) -> list[Place]:
-        """All places that hold the same code."""
-        same = ast.dump(place.node)
-        return [p for p in self.values if type(p.node) is type(place.node)
-                and ast.dump(p.node) == same]  # fmt: skip
-
-    # ------------------------------------------------------------ one token
+    # ------------------------------------------------------------ one word for another
 
     def siblings(self) -> Iterator[Edit]:
-        """Another function of the same family."""
-        for place in self.values:
-            own = _own_name(place.node)
-            yield from self.renamed(place, {n for f in SIBLINGS if own in f for n in f} - {own})
-
-    def calls(self) -> Iterator[Edit]:
-        """Another function, one that a donor calls."""
-        for place in self.values:
-            if isinstance(place.parent, ast.Call) and place.name == "func":
-                yield from self.renamed(place, self.donors.calls - {_own_name(place.node)})
-
-    def renamed(self, place: Place, others: set[str]) -> Iterator[Edit]:
-        node = place.node
-        for other in sorted(others, key=lambda n: (n not in self.donors.calls, n)):
-            if isinstance(node, ast.Attribute):
-                yield from self.put("function", place, ast.Attribute(node.value, other, node.ctx))
-            elif isinstance(node, ast.Name) and (other in self.known or other in BUILTIN):
-                yield from self.put("function", place, ast.Name(other, ast.Load()))
-
-    def signs(self) -> Iterator[Edit]:
-        """A condition the other way round, a number with the other sign."""
-        for place in self.values:
-            node = place.node
-            if isinstance(node, ast.Compare | ast.Name | ast.Call | ast.BinOp | ast.Subscript):
-                if self._can_wrap(place) and not isinstance(place.parent, ast.Compare):
-                    yield from self.put("sign", place, ast.UnaryOp(ast.Invert(), node),
-                                        ast.UnaryOp(ast.USub(), node))  # fmt: skip
+        for p in self.values:
+            own = getattr(p.node, "attr", None)
+            for other in (
+                n for family in SIBLINGS if own in family for n in sorted(family - {own})
+            ):
+                yield from self.put(p, ast.Attribute(p.node.value, other, ast.Load()))
 
     def operators(self) -> Iterator[Edit]:
-        """Another operator, comparison or connective; a sign or a negation too much."""
-        for place in self.all:
-            node = place.node
+        for p in self.inside:
+            node = p.node
             if isinstance(node, ast.BinOp):
-                swap = [ast.BinOp(node.right, node.op, node.left)]
-                new = [
-                    ast.BinOp(node.left, op(), node.right)
-                    for op in BINARY.get(type(node.op), ())
-                    if ast.unparse(node.right) != "1"
-                    or op in (ast.Add, ast.Sub)  # x * 1 mends nothing
-                ]
-                yield from self.put("operator", place, *new, *swap)
+                for op in OPERATORS.get(type(node.op), ()):
+                    yield from self.put(p, ast.BinOp(node.left, op(), node.right))
+                if isinstance(node.op, TURNED):
+                    turned = ast.BinOp(node.right, node.op, node.left)
+                    yield from self.put(p, turned)
             elif isinstance(node, ast.Compare) and len(node.ops) == 1:
                 for op in COMPARED:
                     if op is not type(node.ops[0]):
                         new = ast.Compare(node.left, [op()], node.comparators)
-                        yield from self.put("comparison", place, new)
-            elif isinstance(node, ast.BoolOp):
-                new = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-                yield from self.put("operator", place, ast.BoolOp(new, node.values))
-            elif isinstance(node, ast.UnaryOp):
-                yield from self.put("sign", place, node.operand)
-            elif isinstance(node, ast.AugAssign):
-                for op in BINARY.get(type(node.op), ()):
-                    yield from self.put(
-                        "operator", place, ast.AugAssign(node.target, op(), node.value)
-                    )
-                yield from self.put("assignment", place, ast.Assign([node.target], node.value))
-            elif isinstance(node, ast.Assign) and len(node.targets) == 1:
-                if not isinstance(node.targets[0], ast.Tuple):
-                    new = ast.AugAssign(node.targets[0], ast.Add(), node.value)
-                    yield from self.put("assignment", place, new)
+                        yield from self.put(p, new)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                new = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
+                yield from self.put(p, ast.Assign([node.target], new))
 
     def constants(self) -> Iterator[Edit]:
-        """Another number, truth value or text; a name instead of a number."""
-        for place in self.values:
-            node = place.node
-            negative = isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant)
-            if not isinstance(node, ast.Constant) and not negative:
+        for p in self.values:
+            negative = is_negative(p.node)
+            if isinstance(p.parent, ast.UnaryOp) and isinstance(p.node, ast.Constant):
+                continue  # -1 is one number
+            if not (isinstance(p.node, ast.Constant) or negative):
                 continue
-            value = ast.literal_eval(node) if not isinstance(node, ast.Constant) else node.value
-            halves = [0.5, -0.5] if isinstance(getattr(place.parent, "op", None), ast.Pow) else []
-            for new in [*self._near(value), *halves]:
-                yield from self.put("constant", place, expression(repr(new)))
-                if len(same := self.alike(place)) > 1:
-                    yield Edit("constant", [(p, expression(repr(new))) for p in same])
-            if isinstance(value, int | float):
-                for name in self.names:
-                    yield from self.put("constant", place, ast.Name(name, ast.Load()))
-                    if len(same := self.alike(place)) > 1:
-                        yield Edit("constant", [(p, ast.Name(name, ast.Load())) for p in same])
+            value = ast.literal_eval(p.node)
+            for other in dict.fromkeys(self.near(value)):
+                if other != value or type(other) is not type(value):
+                    yield from self.put(p, ast.parse(repr(other), mode="eval").body)
+            if type(value) in (int, float):
+                for name in self.arguments:
+                    yield from self.put(p, ast.Name(name, ast.Load()))
 
-    def _near(self, value: object) -> list:
-        """Constants to try instead of one."""
-        lent = [n.value for n in self.donors.constants.values()]
+    def near(self, value: Any) -> list:
+        """What may have been meant by a constant."""
         if isinstance(value, bool):
             return [not value]
-        if isinstance(value, str):
-            own = [p.node.value for p in self.values if isinstance(p.node, ast.Constant)]
-            return [s for s in dict.fromkeys([*lent, *own]) if isinstance(s, str) and s != value]
-        if not isinstance(value, int | float):
-            return [c for c in lent if c is not value and not isinstance(c, str)]
-        near = [0, 1, -1, value + 1, value - 1, -value, 2, -2, 3]
-        near += [c for c in lent if isinstance(c, int | float) and not isinstance(c, bool)]
-        near += [-c for c in lent if isinstance(c, float)]
-        near += [0.0, 1.0, -0.5, 0.5] if isinstance(value, float) else []
-        return [c for c in dict.fromkeys(near) if c != value]
+        if type(value) in (int, float):
+            lent = [v for v in self.lent if type(v) in (int, float)]
+            whole = type(value) is int
+            return [value + 1, value - 1, -value, 0, 1, -1, 2, -2, *lent] if whole else [
+                -value, 1.0, *lent]  # fmt: skip
+        return [v for v in self.lent if type(v) is type(value)]
 
-    def leaves(self) -> Iterator[Edit]:
-        """Another variable, or another attribute of the same thing."""
-        read = [p for f in (self.function, *self.donors.functions) for p in places(f)
-                if isinstance(p.node, ast.Attribute) and p.name != "func"]  # fmt: skip
-        attributes = {p.node.attr for p in read}
-        for place in self.values:
-            node = place.node
-            if isinstance(node, ast.Name) and node.id in self.names:
-                others = [n for n in self.names if n != node.id]
-                for name in others:
-                    yield from self.put("name", place, ast.Name(name, ast.Load()))
-                    if len(same := self.alike(place)) > 1:
-                        yield Edit("name", [(p, ast.Name(name, ast.Load())) for p in same])
-            elif isinstance(node, ast.Attribute) and not self._is_compared(place):
-                for name in sorted(attributes - {node.attr}):
-                    yield from self.put("name", place, ast.Attribute(node.value, name, ast.Load()))
+    def other_names(self) -> Iterator[Edit]:
+        for p in self.values:
+            if isinstance(p.node, ast.Name) and p.node.id in self.names:
+                for name in self.names:
+                    if name != p.node.id:
+                        yield from self.put(p, ast.Name(name, ast.Load()))
 
-    def _is_compared(self, place: Place) -> bool:
-        return place.name == "func" or isinstance(place.parent, ast.Compare)
+    def names_at_hand(self) -> Iterator[Edit]:
+        """A local name in place of an expression."""
+        for p in self.values:
+            if isinstance(p.node, ast.Call | ast.BinOp | ast.Subscript):
+                for name in self.own:
+                    yield from self.put(p, ast.Name(name, ast.Load()))
 
-    # ------------------------------------------------------------ arguments and order
+    # ------------------------------------------------------------ keywords
 
-    def keywords(self) -> Iterator[Edit]:
-        """A keyword dropped, with another value, or added as donors use it."""
-        for place in self.values:
-            node = place.node
-            if not isinstance(node, ast.Call):
+    def call_keywords(self) -> Iterator[Edit]:
+        """Another value for a keyword, without it, or one that the solution has."""
+        for p in self.values:
+            if not isinstance(p.node, ast.Call):
                 continue
-            for i, own in enumerate(node.keywords):
-                rest = node.keywords[:i] + node.keywords[i + 1 :]
-                for value in self._values_of(own):
-                    changed = [*node.keywords[:i], ast.keyword(own.arg, value)]
-                    changed += node.keywords[i + 1 :]
-                    new = ast.Call(node.func, node.args, changed)
-                    yield from self.put("argument", place, new)
-                yield from self.put("argument", place, ast.Call(node.func, node.args, rest))
-            given = {k.arg for k in node.keywords}
-            for new in self.donors.keywords.values():
-                if new.arg not in given and self.fits(new.value):
-                    more = ast.Call(node.func, node.args, [*node.keywords, new])
-                    yield from self.put("argument", place, more)
-            if node.args:
-                fewer = ast.Call(node.func, node.args[:-1], node.keywords)
-                yield from self.put("argument", place, fewer)
-            used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
-            for name in (n for n in self.names if n not in used):
-                more = [*node.args, ast.Name(name, ast.Load())]
-                yield from self.put("argument", place, ast.Call(node.func, more, node.keywords))
+            call, given = p.node, p.node.keywords
+            for i, k in enumerate(given):
+                for value in self.other_values(k):
+                    new = [*given[:i], ast.keyword(k.arg, value), *given[i + 1 :]]
+                    yield from self.put(p, ast.Call(call.func, call.args, new))
+                new = ast.Call(call.func, call.args, given[:i] + given[i + 1 :])
+                yield from self.put(p, new)
+            for name, k in self.keywords:
+                family = {name, *(n for s in SIBLINGS if name in s for n in s)}
+                if k.arg not in {o.arg for o in given} and called(call) in family:
+                    new = ast.Call(call.func, call.args, [*given, k])
+                    yield from self.put(p, new)
 
-    def everywhere(self) -> Iterator[Edit]:
-        """The same keyword in every call that has it, or is of the same kind and lacks it."""
+    def other_values(self, k: ast.keyword) -> list[ast.expr]:
+        more = [o.value for _, o in self.keywords if o.arg == k.arg]
+        more += AXES if k.arg in ("axis", "dim") else []
+        if isinstance(k.value, ast.Constant) and isinstance(k.value.value, bool):
+            more.append(ast.Constant(not k.value.value))
+        return [v for v in more if ast.unparse(v) != ast.unparse(k.value)]
+
+    def same_keyword_everywhere(self) -> Iterator[Edit]:
+        """The same keyword in all calls that lack it, the same axis in all that have one."""
         calls = [p for p in self.values if isinstance(p.node, ast.Call)]
-        for own in {text(k): k for p in calls for k in p.node.keywords if k.arg}.values():
-            having = [p for p in calls if text(own) in map(text, p.node.keywords)]
-            places_ = [Place(k, "value") for p in having for k in p.node.keywords
-                       if text(k) == text(own)]  # fmt: skip
-            for value in self._values_of(own) if len(having) > 1 else ():
-                yield Edit("argument", [(place, value) for place in places_])
-        for new in self.donors.keywords.values():
-            lacking = [p for p in calls if called(p.node) in REDUCING
-                       and new.arg not in {k.arg for k in p.node.keywords}]  # fmt: skip
-            if len(lacking) > 1 and self.fits(new.value):
-                yield Edit("argument", [(p, _with(p.node, new)) for p in lacking])
+        for name, k in {ast.unparse(k): (name, k) for name, k in self.keywords}.values():
+            family = {name, "mean", "sum", "max", "min", "var", "std"}
+            lack = [p for p in calls if called(p.node) in family
+                    and k.arg not in {o.arg for o in p.node.keywords}]  # fmt: skip
+            if len(lack) > 1:
+                yield [(p, with_keyword(p.node, k)) for p in lack]
+        along = (k for p in calls for k in p.node.keywords if k.arg in ("axis", "dim"))
+        axes = {ast.unparse(k): k for k in along}
+        for text, k in axes.items():
+            here = [(p, i) for p in calls for i, o in enumerate(p.node.keywords)
+                    if ast.unparse(o) == text]  # fmt: skip
+            for value in self.other_values(k) if len(here) > 1 else ():
+                yield [(Place(p.node.keywords[i], "value"), value) for p, i in here]
 
-    def _values_of(self, own: ast.keyword) -> Iterator[ast.expr]:
-        lent = [k.value for k in self.donors.keywords.values() if k.arg == own.arg]
-        guesses = [expression(code) for code in GUESSES] if own.arg in ("axis", "dim", "keepdims",
-            "k", "diagonal", "ddof", "keepdim", "start", "stop", "unbiased") else []  # fmt: skip
-        seen = {text(own.value)}
-        for value in [*lent, *guesses]:
-            if text(value) not in seen and self.fits(value):
-                seen.add(text(value))
-                yield value
+    # ------------------------------------------------------------ order
 
-    def order(self) -> Iterator[Edit]:
-        """Two arguments, entries or branches the other way round; other brackets."""
-        for place in self.all:
-            node = place.node
-            for name in ("args", "elts", "keys", "values"):
-                entries = getattr(node, name, None)
-                if isinstance(entries, list) and isinstance(node, ast.expr):
-                    for i, j in list(combinations(range(len(entries)), 2))[:10]:
-                        a, b = Place(node, name, i), Place(node, name, j)
-                        yield Edit("order", [(a, b.node), (b, a.node)])
-            if isinstance(node, ast.Compare) and len(node.ops) == 1:
-                new = ast.Compare(node.comparators[0], node.ops, [node.left])
-                yield from self.put("order", place, new)
-            if isinstance(node, ast.IfExp):
-                yield from self.put("order", place, ast.IfExp(node.test, node.orelse, node.body))
-            if isinstance(node, ast.If) and node.orelse:
-                yield from self.put("order", place, ast.If(node.test, node.orelse, node.body))
-            yield from self._brackets(place)
+    def orders(self) -> Iterator[Edit]:
+        """Two arguments exchanged, or two entries; numbers in any order."""
+        for p in self.values:
+            for name in ("args", "elts"):
+                items = getattr(p.node, name, None)
+                if not isinstance(items, list) or not 2 <= len(items) <= 4:
+                    continue
+                for order in orders_of(items):
+                    new = copy.copy(p.node)
+                    setattr(new, name, [items[i] for i in order])
+                    yield from self.put(p, new)
 
-    def _brackets(self, place: Place) -> Iterator[Edit]:
-        """a ∘ (b ∘ c) for (a ∘ b) ∘ c, and the other way round."""
-        node = place.node
-        if not isinstance(node, ast.BinOp):
-            return
-        if isinstance(inner := node.left, ast.BinOp):
-            right = ast.BinOp(inner.right, node.op, node.right)
-            yield from self.put("brackets", place, ast.BinOp(inner.left, inner.op, right))
-        if isinstance(inner := node.right, ast.BinOp):
-            left = ast.BinOp(node.left, node.op, inner.left)
-            yield from self.put("brackets", place, ast.BinOp(left, inner.op, inner.right))
-        for name in ("left", "right"):  # f(a) ∘ b for f(a ∘ b)
-            inner = getattr(node, name)
-            if isinstance(inner, ast.Call) and len(inner.args) >= 1:
-                new = copy.copy(node)
-                setattr(new, name, inner.args[0])
-                whole = ast.Call(inner.func, [new, *inner.args[1:]], inner.keywords)
-                yield from self.put("brackets", place, whole)
+    def exchanges(self) -> Iterator[Edit]:
+        """Two names in each other's place, everywhere."""
+        read = [p for p in self.values if isinstance(p.node, ast.Name)]
+        for a, b in itertools.combinations(self.names, 2):
+            both = [p for p in read if p.node.id in (a, b)]
+            if {p.node.id for p in both} == {a, b}:
+                other = {a: b, b: a}
+                yield [(p, ast.Name(other[p.node.id], ast.Load())) for p in both]
 
-    def dropped(self) -> Iterator[Edit]:
-        """A part left out: one side, a call, an index, a condition."""
-        for place in self.values:
-            node = place.node
-            parts: list[ast.AST] = []
-            if isinstance(node, ast.BinOp):
-                parts = [node.left, node.right]
-            elif isinstance(node, ast.Call):
-                method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
-                parts = ([node.func.value] if method else []) + node.args[:1]
-            elif isinstance(node, ast.Subscript | ast.Attribute):
-                parts = [node.value] if is_computed(node.value) else []
-            elif isinstance(node, ast.IfExp):
-                parts = [node.body, node.orelse]
-            elif isinstance(node, ast.BoolOp):
-                parts = list(node.values)
-            yield from self.put("part", place, *parts)
-        for node in (p.node for p in self.all if isinstance(p.node, ast.comprehension)):
-            if node.ifs:
-                yield Edit("part", [(Place(node, "ifs"), [])])
+    def line_orders(self) -> Iterator[Edit]:
+        for s, body in bodies(self.function):
+            for i in range(len(body) - 1):
+                if not isinstance(body[i + 1], ast.Return):
+                    turned = [*body[:i], body[i + 1], body[i], *body[i + 2 :]]
+                    yield [(Place(s, "body"), turned)]
 
-    # ------------------------------------------------------------ something around
+    def brackets(self) -> Iterator[Edit]:
+        for p in (p for p in self.values if not adds_little(p.node)):
+            node = p.node
+            if isinstance(node, ast.BinOp) and isinstance(a := node.left, ast.BinOp):
+                new = ast.BinOp(a.left, a.op, ast.BinOp(a.right, node.op, node.right))
+                yield from self.put(p, new)
+            if isinstance(node, ast.BinOp) and isinstance(b := node.right, ast.BinOp):
+                new = ast.BinOp(ast.BinOp(node.left, node.op, b.left), b.op, b.right)
+                yield from self.put(p, new)
+            if isinstance(node, ast.BinOp) and isinstance(f := node.left, ast.Call):
+                if len(f.args) == 1 and called(f) not in UNTOUCHED:
+                    new = ast.Call(f.func, [ast.BinOp(f.args[0], node.op, node.right)], f.keywords)
+                    yield from self.put(p, new)
+            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.BinOp):
+                b = node.args[0]
+                inner = ast.Call(node.func, [b.left, *node.args[1:]], node.keywords)
+                yield from self.put(p, ast.BinOp(inner, b.op, b.right))
+
+    # ------------------------------------------------------------ too much, missing, another
+
+    def too_much(self) -> Iterator[Edit]:
+        for p in self.values:
+            for inner in inner_of(p.node):
+                yield from self.put(p, inner)
+        for s, body in bodies(self.function):
+            for i, line in enumerate(body):
+                if len(body) > 1 and not isinstance(line, KEPT):
+                    yield [(Place(s, "body"), body[:i] + body[i + 1 :])]
+
+    def missing(self) -> Iterator[Edit]:
+        """An operation of the solution around an expression."""
+        wrapped = ast.Name | COMPUTED
+        around = templates(self.solution)
+        for p in self.values:
+            stem = isinstance(p.parent, ast.Attribute | ast.Subscript) and p.name == "value"
+            if isinstance(p.node, wrapped) and p.name != "func" and not stem:
+                for make in around:
+                    yield from self.put(p, make(p.node))
+
+    def expressions(self) -> Iterator[Edit]:
+        """An expression of the solution in place of the learner's, in the learner's own names."""
+        known, last = lent_expressions(self.solution)
+        shorter = Shorter(definitions(self.function))
+        found = [*(shorter.visit(copy.deepcopy(e)) for e in known), *known]
+        lent = {ast.unparse(e): e for e in found if not isinstance(e, ast.Name)}
+        for p in self.values:
+            if isinstance(p.node, COMPUTED):
+                for text, node in lent.items():
+                    if not (isinstance(p.parent, ast.Return) and text in last):
+                        yield from self.put(p, node)
 
     def copies(self) -> Iterator[Edit]:
-        """An argument copied first, where a function changes it in place."""
-        start = 1 if ast.get_docstring(self.function) else 0
-        body = self.function.body
-        for name in arguments(self.function):
-            for code in ("copy", "clone"):
-                line = ast.parse(f"{name} = {name}.{code}()").body[0]
-                new = [*body[:start], line, *body[start:]]
-                yield Edit("copy", [(Place(self.function, "body"), new)])
-        for place in self.values:
-            if isinstance(place.parent, ast.Assign) and place.name == "value":
-                for code in ("copy", "clone"):
-                    made = ast.Call(ast.Attribute(place.node, code, ast.Load()), [], [])
-                    yield from self.put("copy", place, made)
-
-    def wrapped(self) -> Iterator[Edit]:
-        """Small operations around an expression that hardly any donor is needed for."""
-        for place in self.values:
-            node = place.node
-            if not self._can_wrap(place):
-                continue
-            if place.name == "func":
-                continue
-            swapped = expression("HOLE.swapaxes(-1, -2)")
-            yield from self.put("transpose", place, Renamed({"HOLE": node}).visit(swapped))
-            yield from self.put("number", place, ast.BinOp(node, ast.Add(), ast.Constant(1)),
-                                ast.BinOp(node, ast.Sub(), ast.Constant(1)))  # fmt: skip
-            for code in ("None", "..., None", ":-1", "1:", "-1", "0", ":, None"):
-                part = Renamed({"HOLE": node}).visit(expression(f"HOLE[{code}]"))
-                yield from self.put("index", place, part)
-
-    def _can_wrap(self, place: Place) -> bool:
-        """Not a slice, a tuple, an ellipsis, a module's name or a function that is called."""
-        node = place.node
-        if isinstance(node, ast.Tuple | ast.Slice | ast.Constant | ast.Starred | ast.Lambda):
-            return False
-        if isinstance(node, ast.Name) and node.id not in self.names:
-            return False
-        return place.name != "func" and not (place.name == "value" and text(node) in MODULES)
-
-    def operations(self) -> Iterator[Edit]:
-        """A donor's operation around an expression."""
-        for template in self.donors.templates:
-            if self.fits(template.around(ast.Constant(0))):
-                for place in self.values:
-                    if self._can_wrap(place):
-                        yield from self.put("operation", place, template.around(place.node))
-
-    def donated(self) -> Iterator[Edit]:
-        """A donor's expression instead of the learner's, the most alike first."""
-        pairs = []
-        places_ = [p for p in self.values if p.name != "func" and self._whole(p)]
-        bags = [_words(p.node) for p in places_]
-        lent = [
-            (node, _words(node)) for e in self.donors.expressions.values() for node in self.own(e)
-        ]
-        for place, own in zip(places_, bags, strict=True):
-            for node, theirs in lent:
-                share = len(own & theirs) / (len(own | theirs) or 1)
-                if share < 1 or text(node) != text(place.node):
-                    pairs.append((share, place, node))
-        pairs.sort(key=lambda pair: -pair[0])
-        for _, place, node in pairs:
-            yield from self.put("expression", place, node)
-
-    def _whole(self, place: Place) -> bool:
-        return not (isinstance(place.node, ast.Name) and place.node.id not in self.names)
-
-    # ------------------------------------------------------------ names of donors
-
-    def fits(self, node: ast.AST) -> bool:
-        """Whether all names of a donor's expression are known in the answer."""
-        return not self.unknown(node)
-
-    def unknown(self, node: ast.AST) -> list[str]:
-        bound = set(assigned(node)) | {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
-        loose = (n.id for n in ast.walk(node) if isinstance(n, ast.Name))
-        known = self.known | set(self.names) | BUILTIN | bound
-        return [name for name in dict.fromkeys(loose) if name not in known]
-
-    def own(self, node: ast.AST) -> Iterator[ast.AST]:
-        """A donor's piece in the answer's own names: each way to read one or two unknown ones."""
-        unknown = self.unknown(node)
-        if not unknown:
-            yield node
-        elif len(unknown) == 1:
-            for name in self.names:
-                new = {unknown[0]: ast.Name(name, ast.Load())}
-                yield Renamed(new).visit(copy.deepcopy(node))
-        elif len(unknown) == 2 and len(self.names) <= 6:
-            for pair in permutations(self.names, 2):
-                new = dict(zip(unknown, (ast.Name(n, ast.Load()) for n in pair), strict=True))
-                yield Renamed(new).visit(copy.deepcopy(node))
-
-    # ------------------------------------------------------------ statements
-
-    def lines(self) -> Iterator[Edit]:
-        """A statement dropped, two exchanged, or moved into or out of the block before it."""
-        for block in blocks(self.function):
-            body = block.node
-            for i, statement in enumerate(body):
-                rest = body[:i] + body[i + 1 :]
-                if rest and not isinstance(statement, ast.Return):
-                    yield Edit("line", [(block, rest)])
-                if isinstance(statement, ast.If):
-                    yield Edit("line", [(block, body[:i] + statement.body + body[i + 1 :])])
-                yield from self._moved(block, body, i)
-            for i, (first, second) in enumerate(pairwise(body)):
-                new = [*body[:i], second, first, *body[i + 2 :]]
-                yield Edit("lines", [(block, new)])
-            for i in range(len(body)):
-                for j in range(i + 2, len(body)):
-                    new = [*body[:i], body[j], *body[i:j], *body[j + 1 :]]
-                    yield Edit("lines", [(block, new)])
-                    new = [*body[:i], *body[i + 1 : j + 1], body[i], *body[j + 1 :]]
-                    yield Edit("lines", [(block, new)])
-
-    def _moved(self, block: Place, body: list, i: int) -> Iterator[Edit]:
-        """The last line of a loop put behind it, the line behind it put in."""
-        loop = body[i]
-        if not isinstance(loop, ast.For | ast.While | ast.If | ast.With):
-            return
-        if len(loop.body) > 1:
-            for inside, where in ((loop.body[-1], i + 1), (loop.body[0], i)):
-                left = [s for s in loop.body if s is not inside]
-                outside = [*body[:where], inside, *body[where:]]
-                yield Edit("indent", [(Place(loop, "body"), left), (block, outside)])
-        if i + 1 < len(body):
-            more, rest = [*loop.body, body[i + 1]], [*body[: i + 1], *body[i + 2 :]]
-            yield Edit("indent", [(Place(loop, "body"), more), (block, rest)])
-        if i:
-            more, rest = [body[i - 1], *loop.body], [*body[: i - 1], *body[i:]]
-            yield Edit("indent", [(Place(loop, "body"), more), (block, rest)])
-
-    def overwritten(self) -> Iterator[Edit]:
-        """What an assignment writes over kept for some of the lines after it."""
-        for place in self.all:
-            node = place.node
-            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
-                continue
-            name, target = node.targets[0].id, Place(node, "targets", 0)
-            inside = {id(n) for n in ast.walk(node)}
-            uses = [p for p in self.values if isinstance(p.node, ast.Name) and p.node.id == name
-                    and id(p.node) not in inside and p.node.lineno >= node.lineno]  # fmt: skip
-            new = f"{name}_new"
-            some = [[use] for use in uses] + [[u for u in uses if u is not use] for use in uses]
-            for chosen in some if len(uses) > 1 else []:
-                renamed = [(p, ast.Name(new, ast.Load())) for p in chosen]
-                yield Edit("overwritten", [(target, ast.Name(new, ast.Store())), *renamed])
-
-    def loops(self) -> Iterator[Edit]:
-        """A range that begins or ends one earlier or later; a name returned instead."""
-        for place in self.values:
-            node = place.node
-            if called(node) in ("range", "arange") and node.args:
-                last = node.args[-1]
-                first = [ast.Constant(1)] if len(node.args) == 1 else []
-                for new in (ast.BinOp(last, op(), ast.Constant(1)) for op in (ast.Sub, ast.Add)):
-                    yield from self.put("range", place, ast.Call(node.func, [*node.args[:-1], new],
-                                                                 node.keywords))  # fmt: skip
-                if first:
-                    args = [*first, *node.args]
-                    yield from self.put("range", place, ast.Call(node.func, args, node.keywords))
-        body = self.function.body
-        if not isinstance(body[-1], ast.Return):
-            for name in reversed(self.names):
-                line = ast.Return(ast.Name(name, ast.Load()))
-                yield Edit("return", [(Place(self.function, "body"), [*body, line])])
-
-    def more_statements(self) -> Iterator[Edit]:
-        """A donor's statement put in, or put instead of one."""
-        lent = [
-            s for s in self.donors.statements.values() if not isinstance(s, ast.For | ast.While)
-        ]
-        for block in blocks(self.function):
-            body = block.node
-            for donor in lent if body else ():
-                for new in self._own_statement(donor):
-                    for i in range(len(body) + (not isinstance(body[-1], ast.Return))):
-                        yield Edit("statement", [(block, [*body[:i], new, *body[i:]])])
-                    for i in range(len(body)):
-                        yield Edit("statement", [(block, [*body[:i], new, *body[i + 1 :]])])
-
-    def _own_statement(self, donor: ast.stmt) -> Iterator[ast.stmt]:
-        """A donor's statement whose names the answer has; what it assigns may be any of them."""
-        stored = [n for n in assigned(donor) if n not in self.names]
-        if not stored:
-            yield from self.own(donor)
-            return
-        if len(stored) == 1:
-            for name in self.names:
-                new = Renamed({stored[0]: ast.Name(name, ast.Load())})
-                for made in self.own(new.visit(copy.deepcopy(donor))):
-                    yield _stored(made)
-
-    def exchanged(self) -> Iterator[Edit]:
-        """Two names, numbers or attributes that stand where the other should."""
-        leaves = [p for p in self.values if isinstance(p.node, LEAVES) and p.name != "func"]
-        for a, b in combinations(leaves, 2):
-            same_kind = type(a.node) is type(b.node) and not _is_truth(a) | _is_truth(b)
-            if same_kind and text(a.node) != text(b.node):
-                yield Edit("exchange", [(a, b.node), (b, a.node)])
-
-    def many_places(self) -> Iterator[Edit]:
-        """A part that stands at several places, replaced by a donor's at all of them."""
-        seen = set()
-        for place in self.values:
-            if (code := text(place.node)) in seen or len(code) < 2:
-                continue
-            seen.add(code)
-            same = [p for p in self.alike(place) if self._can_wrap(p)]
-            if len(same) > 1:
-                for expr in self.donors.expressions.values():
-                    if self.fits(expr):
-                        yield Edit("expression", [(p, expr) for p in same])
+        """A copy before an argument is changed in place."""
+        for name in self.arguments:
+            line = ast.parse(f"{name} = {name}.copy()").body
+            yield [(Place(self.function, "body"), [*line, *self.function.body])]
 
 
-def in_turn(iterators: list[Iterator]) -> Iterator:
-    """Eight of each in turn, until all have ended."""
-    while iterators:
-        for each in list(iterators):
-            if some := list(islice(each, 8)):
-                yield from some
-            else:
-                iterators.remove(each)
+def untouched(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """What is never edited: defaults, checks of the learner's own, what is measured or printed."""
+    yield function.args
+    for n in ast.walk(function):
+        checks = isinstance(n, ast.Assert | ast.Raise)
+        if checks or (isinstance(n, ast.Call) and called(n) in UNTOUCHED):
+            yield n
 
 
-def _with(node: ast.Call, new: ast.keyword) -> ast.Call:
-    return ast.Call(node.func, node.args, [*node.keywords, new])
+def is_negative(node: ast.AST) -> bool:
+    minus = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+    return minus and isinstance(node.operand, ast.Constant)
 
 
-def _is_truth(place: Place) -> bool:
-    return isinstance(getattr(place.node, "value", None), bool)
+def adds_little(node: ast.AST) -> bool:
+    """Whether it holds a small number such as eps, which changes little wherever it stands."""
+    inner = (n.value for n in ast.walk(node) if isinstance(n, ast.Constant))
+    return any(type(v) is float and 0 < abs(v) < 1e-3 for v in inner)
 
 
-def _stored(tree: ast.stmt) -> ast.stmt:
-    """The same with names that are assigned marked as such."""
-    for node in ast.walk(tree):
-        for target in getattr(node, "targets", None) or [getattr(node, "target", None)]:
-            if isinstance(target, ast.Name):
-                target.ctx = ast.Store()
-    return tree
+def with_keyword(call: ast.Call, k: ast.keyword) -> ast.Call:
+    return ast.Call(call.func, call.args, [*call.keywords, k])
 
 
-def _words(node: ast.AST) -> frozenset[str]:
-    """The names, attributes, numbers and operators of an expression."""
-    found = set()
-    for part in ast.walk(node):
-        for name in ("id", "attr", "arg"):
-            if isinstance(value := getattr(part, name, None), str):
-                found.add(value)
-        if isinstance(part, ast.Constant):
-            found.add(repr(part.value))
-        elif isinstance(part, ast.operator | ast.cmpop | ast.unaryop):
-            found.add(type(part).__name__)
-    return frozenset(found)
+def orders_of(items: list) -> Iterator[Any]:
+    """Other orders of some entries: any of numbers, neighbours exchanged of anything else."""
+    n = len(items)
+    if n == 2 or all(isinstance(x, ast.Constant) for x in items):
+        return (o for o in itertools.permutations(range(n)) if list(o) != list(range(n)))
+    return ([*range(i), i + 1, i, *range(i + 2, n)] for i in range(n - 1))
 
 
-REDUCING = set("sum mean max min amax amin var std softmax cumsum argmax".split())
-BUILTIN = set("abs all any bool dict enumerate float int len list max min range reversed round set "
-              "sorted str sum tuple zip map np".split())  # fmt: skip
+def bodies(function: ast.FunctionDef) -> list[tuple[ast.AST, list]]:
+    """The lists of statements in a function."""
+    found = ((s, getattr(s, "body", None)) for s in ast.walk(function))
+    return [(s, body) for s, body in found if isinstance(body, list)]
+
+
+def inner_of(node: ast.AST) -> Iterator[ast.AST]:
+    """What is left of an expression without its operation."""
+    if isinstance(node, ast.Call):
+        method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
+        if method or node.args:
+            yield node.func.value if method else node.args[0]
+    elif isinstance(node, ast.BinOp):
+        yield from (node.left, node.right)
+    elif isinstance(node, ast.UnaryOp) and not is_negative(node):
+        yield node.operand
+    elif isinstance(node, ast.Subscript) or is_turned(node):
+        yield node.value
+
+
+def is_turned(node: ast.AST) -> bool:
+    """Whether it is x.T or x.mT."""
+    return isinstance(node, ast.Attribute) and node.attr in ("T", "mT")
+
+
+# ---------------------------------------------------------------- what the solution lends
+
+
+def holes(node: ast.AST) -> list[str]:
+    """Where an operation takes what it works on."""
+    if isinstance(node, ast.Call) and not any(isinstance(a, ast.Starred) for a in node.args):
+        method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
+        return ["func.value"] if method else ["args"] * bool(node.args)
+    if isinstance(node, ast.BinOp):
+        return ["left", "right"]
+    if isinstance(node, ast.UnaryOp):
+        return [] if isinstance(node.operand, ast.Constant) else ["operand"]
+    return ["value"] if isinstance(node, ast.Subscript) or is_turned(node) else []
+
+
+def around(node: ast.expr, hole: str) -> Callable[[ast.expr], ast.expr]:
+    """The operation of a node, with another expression in its hole."""
+
+    def make(inner: ast.expr) -> ast.expr:
+        whole = copy.deepcopy(node)
+        if hole == "args":
+            whole.args[0] = inner
+        else:
+            setattr(whole.func if "." in hole else whole, hole.removeprefix("func."), inner)
+        return whole
+
+    return make
+
+
+def templates(solution: ast.FunctionDef) -> list[Callable[[ast.expr], ast.expr]]:
+    """The solution's operations with one hole, those without its local names."""
+    own, found = locals_of(solution), {}
+    for node in ast.walk(solution):
+        for hole in holes(node):
+            make = around(node, hole)
+            empty = make(ast.Name("HOLE", ast.Load()))
+            if not {n.id for n in ast.walk(empty) if isinstance(n, ast.Name)} & own:
+                found[ast.unparse(empty)] = make
+    return list(found.values())
+
+
+def inlined(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.expr]]:
+    """Each statement of a body, and its value with local names written out."""
+    known: dict[str, ast.expr] = {}
+    for s in function.body:
+        value = getattr(s, "value", None)
+        if isinstance(value, ast.expr):
+            whole = Renamed(known).visit(copy.deepcopy(value))
+            yield s, whole
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name):
+                known[s.targets[0].id] = whole
+
+
+def lent_expressions(solution: ast.FunctionDef) -> tuple[list[ast.expr], set[str]]:
+    """The solution's expressions, and the text of those that it returns."""
+    found, last = {}, set()
+    for s, whole in inlined(solution):
+        for node in ast.walk(whole):
+            if isinstance(node, COMPUTED):
+                found.setdefault(ast.unparse(node), node)
+        if isinstance(s, ast.Return):
+            last.add(ast.unparse(whole))
+    return list(found.values()), last
+
+
+def definitions(function: ast.FunctionDef) -> dict[str, str]:
+    """The learner's local names, by what they stand for."""
+    return {ast.dump(whole): s.targets[0].id for s, whole in inlined(function)
+            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)}  # fmt: skip
+
+
+class Shorter(ast.NodeTransformer):
+    """The same tree with the learner's names for what they stand for."""
+
+    def __init__(self, names: dict[str, str]):
+        self.names = names
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.expr) and ast.dump(node) in self.names:
+            return ast.Name(self.names[ast.dump(node)], ast.Load())
+        return super().generic_visit(node)

@@ -1,9 +1,4 @@
-"""What a result depends on: which arguments, and which tokens and sentences of them.
-
-Where no known mistake explains an answer, this finds an argument without effect, a result that sees
-what it must not see (a later token, another sentence), one that does not see what it must, and one
-that changes from call to call.
-"""
+"""What a result depends on: an argument without effect, a result that changes from call to call."""
 
 import copy
 from collections.abc import Callable, Iterator
@@ -25,51 +20,38 @@ CHANCE = (
 )
 
 
-def findings(function: Callable, known: Exercise, probe: Probe, backend: str) -> list[str]:
-    """Sentences on what the answer's result depends on and must not, or must and does not."""
-    named = dict(zip(known.parameters, probe.args, strict=False)) | probe.kwargs
-    asked = replace(known, probes=[Probe(probe.label, lambda fn: effects(fn, named))])
-    got = observe_apart(function, asked, backend)[0].value
-    want = next(observe(known.reference, asked, known.backends[0])).value
-    if not (isinstance(got, dict) and isinstance(want, dict)):
-        return []
-    if CHANCE in got:
+def findings(function: Callable, known: Exercise, backend: str) -> list[str]:
+    """Sentences on what the answer's result must depend on, and does not, on no probe."""
+    probes = [probe for probe in known.probes if probe.args]
+    named = [dict(zip(known.parameters, probe.args, strict=False)) for probe in probes]
+    asked = replace(known, probes=[Probe("", lambda fn, n=n: effects(fn, n)) for n in named])
+    got = [seen.value for seen in observe_apart(function, asked, backend)]
+    want = [seen.value for seen in observe(known.reference, asked, known.backends[0])]
+    if any(isinstance(one, dict) and CHANCE in one for one in got):
         return [CHANCE]
-    return [text for key in want if (text := _difference(key, want[key], got.get(key)))]
+    if not all(isinstance(one, dict) for one in (*got, *want)):
+        return []
+    names = dict.fromkeys(name for one in want for name in one if one[name])
+    missing = [name for name in names if not any(one.get(name, True) for one in got)]
+    return [f"The result does not depend on {name}." for name in missing]
 
 
-def effects(fn: Callable, named: dict[str, Any]) -> dict[str, Any]:
-    """For each change of an argument, which parts of the result it changes."""
+def effects(fn: Callable, named: dict[str, Any]) -> dict[str, bool]:
+    """For each argument of floats, whether the result changes with it."""
     before = fn(**named)
     if not same(before, fn(**named)):
         return {CHANCE: True}
-    found: dict[str, Any] = {}
     if not isinstance(before, np.ndarray) or not np.isfinite(before).all():
-        return found
-    for path in paths(named):
-        array = value_at(named, path)
-        found[f"all of {path[-1]}"] = _moved(fn, named, path, (...,), before, None)
-        if array.ndim == before.ndim >= 2 and not path[-1].startswith("W"):
-            found[f"last of {path[-1]}"] = _moved(
-                fn, named, path, (..., -1, slice(None)), before, -2
-            )
-            if array.ndim > 2:
-                found[f"first of {path[-1]}"] = _moved(fn, named, path, (0,), before, 0)
-    return found
+        return {}
+    return {path[-1]: not same(before, fn(**changed(named, path))) for path in paths(named)}
 
 
-def _moved(fn: Callable, named: dict, path: Path, where: tuple, before: np.ndarray, axis) -> Any:
-    """Change part of one argument: does the result change, and where along an axis."""
-    changed = copy.deepcopy(named)
-    array = value_at(changed, path)
-    array[where] += np.random.default_rng(0).normal(size=array[where].shape).astype(array.dtype)
-    after = fn(**changed)
-    if not isinstance(after, np.ndarray) or after.shape != before.shape:
-        return None
-    differs = ~np.isclose(after.astype(float), before.astype(float), atol=1e-6, equal_nan=True)
-    if axis is None:
-        return bool(differs.any())
-    return differs.any(axis=tuple(i for i in range(differs.ndim) if i != axis % differs.ndim))
+def changed(named: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The arguments with other numbers in one array."""
+    named = copy.deepcopy(named)
+    array = value_at(named, path)
+    array += np.random.default_rng(0).normal(size=array.shape).astype(array.dtype)
+    return named
 
 
 def paths(named: dict[str, Any]) -> Iterator[Path]:
@@ -86,19 +68,3 @@ def value_at(named: dict[str, Any], path: Path) -> np.ndarray:
     for name in path:
         named = named[name]
     return named
-
-
-def _difference(key: str, want: Any, got: Any) -> str:
-    """A sentence where an answer's dependence is another than the reference's."""
-    part, _, name = key.partition(" of ")
-    if isinstance(want, bool):
-        return f"The result does not depend on {name}." if want and got is False else ""
-    if not isinstance(want, np.ndarray) or not isinstance(got, np.ndarray):
-        return ""
-    if want.shape != got.shape or (want == got).all():
-        return ""
-    unit = "token" if part == "last" else "sentence"
-    seen, unseen = np.flatnonzero(got & ~want), np.flatnonzero(want & ~got)
-    place = seen[0] if len(seen) else unseen[0]
-    verdict = "must not change, but does" if len(seen) else "must change too, but does not"
-    return f"When the {part} {unit} of {name} changes, the result for {unit} {place} {verdict}."

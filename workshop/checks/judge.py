@@ -1,4 +1,10 @@
-"""Judge an answer by what it does: right, wrong and why, or not attempted."""
+"""Judge an answer by what it does: right, wrong and why, or not attempted.
+
+Findings in their order, the first that holds is told: right; a slip with the same results on all
+probes; one with the same wherever the answer returns something; what is obvious and all there is to
+say (None, another type, a changed argument); two slips at once; one plausible edit that passes
+every test, after what is obvious (an error, a shape, nan); the smallest probe that fails.
+"""
 
 import contextlib
 import inspect
@@ -7,12 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from workshop.checks import influence
-from workshop.checks.compare import Opaque, Raised, TimedOut, difference, same
+from workshop.checks.compare import Opaque, Raised, TimedOut, difference, kind_of, same
 from workshop.checks.repair import Repair, repair_of
 from workshop.checks.sandbox import (
     Observation,
@@ -23,13 +30,12 @@ from workshop.checks.sandbox import (
     undisturbed,
 )
 from workshop.exercises import find
-from workshop.exercises.exercise import Exercise, Mistake, Probe, Untested
+from workshop.exercises.exercise import Exercise, Probe, Slip, Untested, edited, made
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words
-EVERYTHING = "All numbers differ."
+OWN = "its parameters"  # what a module is asked for first
 WORDS = 60  # of a message, before the fold
-LIKELY = 0.6  # the share of wrong probes that a guess must explain
 
 
 @dataclass(frozen=True)
@@ -46,11 +52,10 @@ class Evidence:
 class Verdict:
     """What a check found: status "right", "wrong" or "not attempted".
 
-    `mistake` is the id of a known mistake or None, `message` says in words what is wrong or what
-    was verified, `evidence` shows it where the answer is wrong. `backend` is the one it was
-    found with: the first on which a right answer is right. `repair` is one change that makes a
-    wrong answer right,
-    looked for where no known mistake explains it.
+    `message` says in words what is wrong or what was verified; `mistake` is the name of a slip, or
+    those of two, or None; `evidence` shows where the answer is wrong. `backend` is the one it was
+    found with: the first on which a right answer is right. `repair` is one change that passes every
+    test; `final` says that nothing more is to be looked for.
     """
 
     exercise: str
@@ -60,12 +65,13 @@ class Verdict:
     evidence: Evidence | None = None
     backend: str | None = None
     repair: Repair | None = None
+    final: bool = True
 
 
 def grade(function: Any, exercise: str | None = None) -> Verdict:
-    """Judge a function as the answer to an exercise, by default to the one of its name.
+    """Judge a function or class as the answer to an exercise, by default to the one of its name.
 
-    Raises KeyError when there is no such exercise, and nothing for what the function does.
+    Raises KeyError when there is no such exercise, and nothing for what the answer does.
     """
     known = find(exercise or getattr(function, "__name__", str(function)))
     if not callable(function):
@@ -73,47 +79,32 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
         return Verdict(known.name, WRONG, text)
     if is_stub(function):
         return Verdict(known.name, NOT_ATTEMPTED, "Not attempted yet.")
+    if text := of_another_kind(function, known):
+        return Verdict(known.name, WRONG, text)
     backends = backends_for(function, known)
     verdict, seen = settle(known, ((b, observe_apart(function, known, b)) for b in backends))
-    if verdict.evidence and (text := wrong_header(function, known, verdict.evidence.obtained)):
+    if verdict.evidence and (text := other_header(function, known, verdict.evidence.obtained)):
         return replace(verdict, message=text, mistake=None)
+    if verdict.final:
+        return verdict
     with contextlib.suppress(Exception):  # an addition: no verdict is lost for it
         return explained(verdict, seen, function, known)
     return verdict
 
 
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
-    """Where no known mistake is sure: the change that repairs it, else what it depends on."""
-    if not verdict.evidence or isinstance(verdict.evidence.obtained, TimedOut):
-        return verdict
-    results = [seen[i].value for i in wrong_of(known, seen)]
-    if verdict.mistake and not all(isinstance(value, Raised) for value in results):
-        return verdict  # where everything raises, a known mistake is but a guess
-    repair = repair_of(function, known, verdict.backend, expected_of(known.name))
+    """Where no slip is sure: the change that repairs it, else what it depends on."""
+    wrong, lead = wrong_of(known, seen), obvious(verdict.evidence, seen, known)
+    repair = repair_of(function, known, verdict.backend, expected_of(known.name), wrong)
     if repair is None:
-        return verdict if verdict.mistake else with_influence(verdict, seen, function, known)
-    told = [*where(repair), *fails(verdict.evidence, known)]
-    return replace(verdict, message=brief(told), mistake=None, repair=repair)
-
-
-def fails(evidence: Evidence, known: Exercise) -> list[str]:
-    """What differs, without the line, which the repair tells, and without what it tells too."""
-    obtained = evidence.obtained
-    if isinstance(obtained, str) and obtained.endswith("changed in place"):
-        return []
-    if isinstance(obtained, Raised):
-        obtained = replace(obtained, line="")
-    text = difference(evidence.expected, obtained, known.whole_numbers)
-    return [] if text == EVERYTHING else [text]
-
-
-def where(repair: Repair) -> list[str]:
-    """Where a mistake is and why, without the code that mends it."""
-    if repair.also:
-        return ["Two things are to be changed.", *where(replace(repair, also=None)),
-                *where(repair.also)]  # fmt: skip
-    said = f"Line {repair.line}, {repair.place}"
-    return [f"{said}: {repair.why}" if repair.why else f"Look at {said[0].lower()}{said[1:]}."]
+        return with_influence(verdict, seen, function, known)
+    if repair.why:
+        told = [f"Line {repair.line}: {repair.why}"]
+    elif repair.rivals:
+        told = [f"Look at line {repair.line}: a change there passes every test."]
+    else:
+        told = [f"One change in line {repair.line} passes every test."]
+    return replace(verdict, message=brief([*filter(None, [lead]), *told]), repair=repair)
 
 
 def brief(sentences: Sequence[str], most: int = WORDS) -> str:
@@ -125,80 +116,12 @@ def brief(sentences: Sequence[str], most: int = WORDS) -> str:
     return text
 
 
-def wrong_header(function: Callable, known: Exercise, obtained: Any) -> str:
-    """Say what is wrong before the first line of the body: a class, or other parameters."""
-    wanted = inspect.signature(known.reference).replace(return_annotation=inspect.Signature.empty)
-    bare = [p.replace(annotation=p.empty) for p in wanted.parameters.values()]
-    header = f"`def {known.name}{wanted.replace(parameters=bare)}`"
-    if inspect.isclass(function) and all(base.__name__ != "Module" for base in function.__mro__):
-        return f"{known.name} is a class, but must be a function: begin it with {header}."
-    try:
-        given = list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
-        return ""
-    if given != known.parameters and sorted(given) == sorted(known.parameters):
-        return f"Its parameters stand in another order: they must be as in {header}."
-    if isinstance(obtained, Raised) and f"{known.name}() " in obtained.text and not obtained.line:
-        return f"It raises {obtained.kind}: {obtained.text}. Its parameters must be as in {header}."
-    return ""
-
-
-def with_influence(
-    verdict: Verdict, seen: list[Observation], function: Callable, known: Exercise
-) -> Verdict:
-    """The verdict with what the result depends on and must not, or does not and must."""
-    expected, obtained = verdict.evidence.expected, verdict.evidence.obtained
-    if isinstance(obtained, Raised | TimedOut):
-        return verdict
-    if isinstance(obtained, np.ndarray) and getattr(expected, "shape", ()) != obtained.shape:
-        return verdict
-    probes = [probe for probe in known.probes if probe.args]
-    probes.sort(key=lambda probe: sum(np.size(x) for x in probe.args), reverse=True)
-    for probe in probes[:1] + [p for p in probes if p.label == verdict.evidence.label]:
-        for backend in backends_for(function, known):
-            if found := influence.findings(function, known, probe, backend):
-                first, *rest = sentences(known, verdict.evidence, seen)
-                told = [*found, first] if influence.CHANCE in found else [first, *found[:2], *rest]
-                return replace(verdict, message=brief(told))
-    return verdict
-
-
-def backends_for(function: Callable, known: Exercise) -> list[str]:
-    """NumPy, and tensors where torch is in use: to load it takes longer than an answer may.
-
-    An answer that speaks PyTorch meets tensors first, so that an error it gets is one of PyTorch's.
-    """
-    names = set(getattr(getattr(function, "__code__", None), "co_names", ()))
-    if "torch" in names or known.backends == ("torch",):
-        import_module("torch")
-    if known.prepare:
-        known.prepare()
-    if "torch" not in sys.modules:
-        return ["numpy"]
-    return sorted(known.backends, key=lambda b: b != "torch") if names & TENSOR else known.backends
-
-
-def settle(
-    known: Exercise, runs: Iterable[tuple[str, list[Observation]]]
-) -> tuple[Verdict, list[Observation]]:
-    """The verdict on what each backend saw, and that: the first right, else the most telling."""
-    verdicts = []
-    for backend, seen in runs:
-        verdicts.append((replace(judge(known, seen), backend=backend), seen))
-        if isinstance(seen[-1].value, TimedOut) or gives_the_same(known, seen):
-            return verdicts[-1]
-    return min(verdicts, key=lambda pair: _rank(pair[0]))
-
-
-def gives_the_same(known: Exercise, seen: list[Observation]) -> bool:
-    """Whether all results are right; whoever then changes an argument in place is judged by that,
-    and not tried on tensors, of which `x += array` makes a new one."""
-    pairs = zip(seen, expected_of(known.name), strict=True)
-    return all(same(o.value, e.value, known.whole_numbers) for o, e in pairs)
+# ---------------------------------------------------------------- what is handed in
 
 
 def is_stub(function: Callable) -> bool:
-    """Whether a function does nothing: its body is `...`, `pass` or `raise NotImplementedError`."""
+    """Whether it does nothing: its body, or the `forward` of a class, is `...` or the like."""
+    function = vars(function).get("forward", function) if inspect.isclass(function) else function
     code = getattr(function, "__code__", None)
     if code is None or code.co_code not in _idle_code():
         return False
@@ -218,6 +141,52 @@ def _idle_code() -> set[bytes]:
     return {f.__code__.co_code for name, f in scope.items() if name[0] != "_"}
 
 
+def of_another_kind(function: Callable, known: Exercise) -> str:
+    """Say that it is a class or a function, but must be the other, or has another name."""
+    wanted, given = ("class", "function")[:: 1 if known.is_class else -1]
+    name = getattr(function, "__name__", known.name)
+    if inspect.isclass(function) != known.is_class:
+        return f"{name} is a {given}, but must be a {wanted}: begin it with `{known.header}`."
+    written = isinstance(function, FunctionType | type) and name not in ("<lambda>", known.name)
+    course = getattr(function, "__module__", "") or ""
+    if written and not str(course).startswith(("numpy", "torch", "helpers", "workshop")):
+        return f"This is `{name}`; the exercise is {known.name}: begin it with `{known.header}`."
+    return ""
+
+
+def other_header(function: Callable, known: Exercise, obtained: Any) -> str:
+    """Say what is wrong in the first line of a function: other parameters."""
+    header, wanted = f"`{known.header}`", known.parameters
+    try:
+        given = list(inspect.signature(function).parameters) if wanted else []
+    except (TypeError, ValueError):
+        return ""
+    if given != wanted and sorted(given) == sorted(wanted):
+        return f"Its parameters stand in another order: they must be as in {header}."
+    called = isinstance(obtained, Raised) and f"{known.name}() " in obtained.text
+    if called and not obtained.line:
+        return f"It raises {obtained.kind}: {obtained.text}. Its parameters must be as in {header}."
+    return ""
+
+
+def backends_for(function: Callable, known: Exercise) -> list[str]:
+    """NumPy, and tensors where torch is in use: to load it takes longer than an answer may.
+
+    An answer that speaks PyTorch meets tensors first, so that an error it gets is one of PyTorch's.
+    """
+    names = set(getattr(getattr(function, "__code__", None), "co_names", ()))
+    if "torch" in names or known.backends == ("torch",):
+        import_module("torch")
+    if known.prepare:
+        known.prepare()
+    if "torch" not in sys.modules:
+        return ["numpy"]
+    return sorted(known.backends, key=lambda b: b != "torch") if names & TENSOR else known.backends
+
+
+# ---------------------------------------------------------------- what slips do
+
+
 @cache
 def expected_of(name: str) -> list[Observation]:
     """What the reference gives on each probe."""
@@ -227,11 +196,14 @@ def expected_of(name: str) -> list[Observation]:
 
 
 class Trace(Sequence):
-    """What a known mistake gives on each probe, found out when it is first looked at."""
+    """What a text gives on each probe, found out when it is first looked at."""
 
-    def __init__(self, mistake: Mistake, known: Exercise):
-        self.mistake, self.known = mistake, known
-        self.seen: dict[int, Observation] = {}
+    def __init__(self, source: str, known: Exercise):
+        self.known, self.seen = known, {}
+        try:
+            self.function = made(source, known.name)
+        except Exception as error:  # two slips together may be no Python
+            self.function = _raising(error)
 
     def __len__(self) -> int:
         return len(self.known.probes)
@@ -240,34 +212,191 @@ class Trace(Sequence):
         if i not in self.seen:
             probe, backend = self.known.probes[i], self.known.backends[0]
             with undisturbed():
-                made = observe_probe(self.mistake.function, self.known, probe, backend)
-            self.seen[i] = made
+                self.seen[i] = observe_probe(self.function, self.known, probe, backend)
         return self.seen[i]
 
 
+def _raising(error: Exception) -> Callable:
+    def function(*args: Any) -> None:
+        raise error
+
+    return function
+
+
 @cache
-def mistakes_of(name: str) -> list[tuple[Mistake, Trace]]:
-    """The known mistakes of an exercise, and what each gives on its probes."""
+def traces_of(name: str) -> list[tuple[Slip, Trace]]:
+    """The slips of an exercise, and what each gives on its probes."""
     known = find(name)
-    return [(mistake, Trace(mistake, known)) for mistake in known.mistakes]
+    return [(slip, Trace(slip.wrong, known)) for slip in known.slips]
+
+
+@cache
+def pair_of(name: str, i: int, j: int) -> Trace | None:
+    """What slips i and j give together, None where one leaves no place for the other."""
+    known = find(name)
+    a, b = known.slips[i], known.slips[j]
+    both = edited(a.wrong, b.edits) if a.right == b.right else a.wrong
+    undone = any(new and new in b_new for _, new in a.edits for _, b_new in b.edits)
+    return None if both in (a.wrong, b.wrong) or undone else Trace(both, known)
+
+
+# ---------------------------------------------------------------- the findings
+
+
+def settle(
+    known: Exercise, runs: Iterable[tuple[str, list[Observation]]]
+) -> tuple[Verdict, list[Observation]]:
+    """The verdict on what each backend saw, and that: the first right, else the most telling."""
+    verdicts = []
+    for backend, seen in runs:
+        verdicts.append((replace(judge(known, seen), backend=backend), seen))
+        if isinstance(seen[-1].value, TimedOut) or gives_the_same(known, seen):
+            return verdicts[-1]
+    return min(verdicts, key=lambda pair: _rank(pair[0]))
+
+
+def _rank(verdict: Verdict) -> tuple[bool, bool, bool]:
+    """The most telling of several verdicts first: named, or else with a result to look at, or else
+    with an error of its own, not one about an array where a tensor was meant."""
+    obtained = verdict.evidence and verdict.evidence.obtained
+    misfit = isinstance(obtained, Raised) and "ndarray" in obtained.text
+    return verdict.mistake is None, isinstance(obtained, Raised | Opaque), misfit
+
+
+def gives_the_same(known: Exercise, seen: list[Observation]) -> bool:
+    """Whether all results are right; whoever then changes an argument in place is judged by that,
+    and not tried on tensors, of which `x += array` makes a new one."""
+    pairs = zip(seen, expected_of(known.name), strict=True)
+    return all(same(o.value, e.value, known.whole_numbers) for o, e in pairs)
 
 
 def judge(known: Exercise, seen: list[Observation]) -> Verdict:
-    """Compare observations with those of the reference and of the known mistakes."""
+    """Compare observations with those of the reference and of the slips, in the order of findings.
+
+    Where nothing says enough the verdict is not `final`: the answer's text may say more.
+    """
     expected, wrong = expected_of(known.name), wrong_of(known, seen)
     if not wrong:
         return Verdict(known.name, RIGHT, verified(known, seen))
     late = [i for i in wrong if isinstance(seen[i].value, TimedOut)]
     first = (late or wrong)[0]
     evidence = _evidence(known.probes[first], expected[first], seen[first], known)
-    if not late and (mistake := _named(known, seen, wrong)):
-        message = mistake[0].message + _in_place(seen, mistake[1])
+
+    def verdict(message: str, mistake: str | None = None, final: bool = True) -> Verdict:
+        return Verdict(known.name, WRONG, message, mistake, evidence, final=final)
+
+    if late:
+        return verdict(brief(sentences(known, evidence, seen)))
+    if slip := _slip(known, seen) or _almost(known, seen, wrong):
+        message = slip.why + _in_place(seen, dict(traces_of(known.name))[slip])
         if all(isinstance(seen[i].value, Raised) for i in wrong):  # many causes look like this
-            raised = difference(evidence.expected, evidence.obtained)
-            message = brief([raised, f"The cause may be: {message}"])
-        return Verdict(known.name, WRONG, message, mistake[0].id, evidence)
-    message = brief(sentences(known, evidence, seen))
-    return Verdict(known.name, WRONG, message, None, evidence)
+            message = brief([obvious(evidence, seen, known), f"The cause may be: {message}"])
+        return verdict(message, slip.name)
+    if is_all_there_is(evidence):
+        return verdict(brief(sentences(known, evidence, seen)))
+    if two := _two_slips(known, seen, wrong[0]):
+        a, b = sorted(two, key=lambda slip: known.slips.index(slip))
+        return verdict(f"Two things. {a.why} And: {b.why}", f"{a.name} + {b.name}")
+    return verdict(brief(sentences(known, evidence, seen)), final=False)
+
+
+def _slip(known: Exercise, seen: list[Observation]) -> Slip | None:
+    """The slip with equal results on all probes; one that changes fewer arguments is second."""
+
+    def likely(trace: Trace) -> bool:  # where all raises, only the same words tell something
+        if not all(isinstance(o.value, Raised | Untested) for o in seen):
+            return True
+        return getattr(seen[0].value, "text", "") == getattr(trace[0].value, "text", None)
+
+    for alike in (agree, _does_no_less):
+        for slip, trace in traces_of(known.name):
+            if all(alike(o, trace[i], known) for i, o in enumerate(seen)) and likely(trace):
+                return slip
+    return None
+
+
+def _does_no_less(seen: Observation, made: Observation, known: Exercise) -> bool:
+    """Whether an answer gives what a slip gives, and changes at least the same arguments."""
+    whole = known.whole_numbers
+    return {*made.changed} <= {*seen.changed} and same(seen.value, made.value, whole)
+
+
+def _almost(known: Exercise, seen: list[Observation], wrong: list[int]) -> Slip | None:
+    """The slip with equal results wherever the answer gives any, wrong ones in at least two."""
+    given = [i for i, o in enumerate(seen) if not isinstance(o.value, Raised)]
+    few = 2 * len(given) < len(seen) or len({*given} & {*wrong}) < 2
+    if few or len(given) == len(seen):
+        return None
+    slips = traces_of(known.name)
+    fits = (s for s, t in slips if all(_does_no_less(seen[i], t[i], known) for i in given))
+    return next(fits, None)
+
+
+def _two_slips(known: Exercise, seen: list[Observation], first: int) -> tuple[Slip, Slip] | None:
+    """Two slips that together give what an answer gives; not what raises, which has many causes."""
+    expected, count = expected_of(known.name), len(known.slips)
+    if known.trains or all(isinstance(o.value, Raised) for o in seen):
+        return None
+    for i, j in ((i, j) for i in range(count) for j in range(count) if i != j):
+        trace = pair_of(known.name, i, j)
+        if trace is None or agree(trace[first], expected[first], known):
+            continue
+        if all(_does_no_less(o, trace[k], known) for k, o in enumerate(seen)):
+            return known.slips[i], known.slips[j]
+    return None
+
+
+def _in_place(seen: list[Observation], made: Trace) -> str:
+    """Say which arguments were changed in place that a slip leaves alone."""
+    changed = {n for a, b in zip(seen, made, strict=True) for n in a.changed if n not in b.changed}
+    return "".join(f" It also changes its argument {n} in place." for n in sorted(changed))
+
+
+def is_all_there_is(evidence: Evidence) -> bool:
+    """Whether the obvious is all there is to say: None, another type, an argument changed alone,
+    right numbers of another kind or turned round, a module with other parameters."""
+    want, got = evidence.expected, evidence.obtained
+    if got is None or in_place_only(evidence):
+        return True
+    if isinstance(want, np.ndarray) and isinstance(got, np.ndarray):
+        turned = want.ndim == got.ndim == 2 and same(got.T, want, whole=True)
+        return turned or (want.dtype.kind != got.dtype.kind and np.array_equal(want, got))
+    if isinstance(want, dict) and isinstance(got, dict) and OWN in want:
+        return not same(want[OWN], got.get(OWN))
+    return isinstance(got, Opaque | list) and not isinstance(want, type(got))
+
+
+def in_place_only(evidence: Evidence) -> bool:
+    return isinstance(evidence.obtained, str) and evidence.obtained.endswith("changed in place")
+
+
+def obvious(evidence: Evidence, seen: list[Observation], known: Exercise) -> str:
+    """An error, another type, shape or kind of number, nan: one sentence; "" for other values."""
+    want, got, whole = evidence.expected, evidence.obtained, known.whole_numbers
+    if in_place_only(evidence) or (isinstance(got, float | str) and type(got) is type(want)):
+        return ""
+    if not isinstance(want, np.ndarray) or not isinstance(got, np.ndarray):
+        return difference(want, got, whole)
+    shapes = want.shape != got.shape or kind_of(want, whole) != kind_of(got, whole)
+    odd = got.dtype.kind == "f" and not np.isfinite(got).all() and np.isfinite(want).all()
+    return difference(want, got, whole) if shapes or odd else ""
+
+
+def wrong_of(known: Exercise, seen: list[Observation]) -> list[int]:
+    """The probes on which an answer differs from the reference."""
+    pairs = enumerate(zip(seen, expected_of(known.name), strict=True))
+    return [i for i, pair in pairs if not agree(*pair, known)]
+
+
+def _evidence(probe: Probe, expected: Observation, seen: Observation, known: Exercise) -> Evidence:
+    inputs = dict(zip(known.parameters, probe.args, strict=False))
+    if same(seen.value, expected.value, known.whole_numbers):  # so it changed its inputs
+        names = " and ".join(seen.changed)
+        return Evidence(probe.label, inputs, f"{names} unchanged", f"{names} changed in place")
+    return Evidence(probe.label, inputs, expected.value, seen.value)
+
+
+# ---------------------------------------------------------------- in words
 
 
 def verified(known: Exercise, seen: list[Observation]) -> str:
@@ -288,70 +417,19 @@ def tried(known: Exercise, seen: list[Observation]) -> list[int]:
     return [i for i, pair in pairs if not any(isinstance(o.value, Untested) for o in pair)]
 
 
-def _rank(verdict: Verdict) -> tuple[bool, bool, bool]:
-    """The most telling of several verdicts first: named, or else with a result to look at, or else
-    with an error of its own, not one about an array where a tensor was meant."""
-    obtained = verdict.evidence and verdict.evidence.obtained
-    misfit = isinstance(obtained, Raised) and "ndarray" in obtained.text
-    return verdict.mistake is None, isinstance(obtained, Raised | Opaque), misfit
-
-
-def _named(
-    known: Exercise, seen: list[Observation], wrong: list[int]
-) -> tuple[Mistake, Trace] | None:
-    """The known mistake that gives the same on every probe.
-
-    Where none also changes the same inputs, one that changes fewer of them: the rest is said too.
-    """
-
-    def alike(a: Observation, b: Observation) -> bool:
-        touches_no_more = set(b.changed) <= set(a.changed)
-        return touches_no_more and same(a.value, b.value, known.whole_numbers)
-
-    telling_first = sorted(range(len(seen)), key=lambda i: i not in wrong)
-    nothing_came = all(isinstance(o.value, Raised | Untested) for o in seen)
-
-    def likely(made: Trace) -> bool:  # where everything raises, only the same words tell something
-        a, b = seen[wrong[0]].value, made[wrong[0]].value
-        return not nothing_came or (a.kind, a.text) == (b.kind, b.text)
-
-    for test in (lambda a, b: agree(a, b, known)), alike:
-        for mistake, made in mistakes_of(known.name):
-            if all(test(seen[i], made[i]) for i in telling_first) and likely(made):
-                return mistake, made
-    return None
-
-
-def _in_place(seen: list[Observation], made: Trace) -> str:
-    """Say which arguments were changed in place that a mistake leaves alone."""
-    changed = {n for a, b in zip(seen, made, strict=True) for n in a.changed if n not in b.changed}
-    return "".join(f" It also changes its argument {n} in place." for n in sorted(changed))
-
-
-def _evidence(probe: Probe, expected: Observation, seen: Observation, known: Exercise) -> Evidence:
-    inputs = dict(zip(known.parameters, probe.args, strict=False)) | probe.kwargs
-    if same(seen.value, expected.value, known.whole_numbers):  # so it changed its inputs
-        names = " and ".join(seen.changed)
-        return Evidence(probe.label, inputs, f"{names} unchanged", f"{names} changed in place")
-    return Evidence(probe.label, inputs, expected.value, seen.value)
-
-
 def sentences(known: Exercise, evidence: Evidence, seen: list[Observation]) -> list[str]:
-    """What fails, where no known mistake explains all of it: the most telling first."""
+    """What fails, where no slip explains it: the smallest case first."""
     wrong = wrong_of(known, seen)
     changed = [name for i in wrong for name in seen[i].changed]
-    if isinstance(evidence.obtained, str) and evidence.obtained.endswith("changed in place"):
+    if in_place_only(evidence):
         name, changed = changed[0], []
         told = [f"It changes its argument {name} in place: make a new array, or work on a copy."]
     else:
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
         told = [f"{begun(evidence.label)}: {text}"]
     told += [f"It also changes its argument {name} in place." for name in changed[:1]]
-    if guess := _guess(known, seen, wrong):
-        told.append(f"Perhaps this is part of it: {guess.message}")
     right = [known.probes[i].label for i in tried(known, seen) if i not in wrong]
-    told += [f"It is right on: {'; '.join(right[:4])}."] if right else []
-    return [*told, _more_axes(known, wrong)]
+    return [*told, *([f"It is right on: {'; '.join(right[:4])}."] if right else [])]
 
 
 def begun(label: str) -> str:
@@ -359,40 +437,14 @@ def begun(label: str) -> str:
     return label if "=" in label.split()[0] else f"{label[0].upper()}{label[1:]}"
 
 
-def wrong_of(known: Exercise, seen: list[Observation]) -> list[int]:
-    """The probes on which an answer differs from the reference."""
-    pairs = enumerate(zip(seen, expected_of(known.name), strict=True))
-    return [i for i, pair in pairs if not agree(*pair, known)]
-
-
-def _more_axes(known: Exercise, wrong: list[int]) -> str:
-    """Say whether it fails where there are more axes than in what is right."""
-
-    def axes(probe: Probe) -> int:
-        return max(map(np.ndim, (*probe.args, *probe.kwargs.values())), default=0)
-
-    right = [axes(probe) for i, probe in enumerate(known.probes) if i not in wrong]
-    if right and 0 < max(right) < min(axes(known.probes[i]) for i in wrong):
-        return "It fails wherever there are more axes in front, such as a batch."
-    return ""
-
-
-def _guess(known: Exercise, seen: list[Observation], wrong: list[int]) -> Mistake | None:
-    """The known mistake that explains most of the wrong probes, if it explains enough of them."""
-
-    results = [i for i in wrong if not isinstance(seen[i].value, Raised)]
-    if not results:
-        return None
-
-    def explained(made: Trace) -> float:
-        alike: set[int] = set()
-        for k, i in enumerate(wrong):
-            if not isinstance(made[i].value, Untested) and agree(seen[i], made[i], known):
-                alike.add(i)
-            if len(alike) + len(wrong) - k - 1 < LIKELY * len(wrong):
-                return 0  # too few are left to try
-        return len(alike) / len(wrong) if alike & {*results} else 0  # errors have many causes
-
-    telling = [(explained(made), mistake) for mistake, made in mistakes_of(known.name)]
-    share, mistake = max(telling, key=lambda pair: pair[0], default=(0, None))
-    return mistake if share >= LIKELY else None
+def with_influence(
+    verdict: Verdict, seen: list[Observation], function: Callable, known: Exercise
+) -> Verdict:
+    """The verdict with an argument on which the result must depend, and does not."""
+    expected, obtained = verdict.evidence.expected, verdict.evidence.obtained
+    if not isinstance(obtained, np.ndarray) or np.shape(expected) != obtained.shape:
+        return verdict
+    found = influence.findings(function, known, verdict.backend)
+    first, *rest = sentences(known, verdict.evidence, seen)
+    told = [*found, first] if influence.CHANCE in found else [first, *found[:2], *rest]
+    return replace(verdict, message=brief(told))

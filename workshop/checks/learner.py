@@ -13,22 +13,21 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from workshop.checks import page
-from workshop.checks.compare import Raised, in_plain_words, type_name
-from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Evidence, Verdict, grade
+from workshop.checks.compare import type_name
+from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, Verdict, grade
 from workshop.checks.keep import keep, kept_names, wants_tensors
 from workshop.checks.page import Shown
 from workshop.checks.sandbox import as_written, on_tensors, plain
-from workshop.checks.whys import Repair
 from workshop.course import TITLES
-from workshop.exercises import ASKED, exercises, nearest
+from workshop.exercises import asked as asked_by_notebook
+from workshop.exercises import exercises, nearest
 from workshop.exercises.exercise import Exercise
 
 STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
-OFFER = "`hint()` shows one change of your code that passes every test."
-STEPS = ("a nudge", "the idea", "the line")
-SMALL = 3000  # bytes of an output that stands in every saved notebook
-DEFINITION = re.compile(r"^def\s+(\w+)\s*\(", re.MULTILINE)
-TOOLS = re.compile(r"^from helpers\.checks import\b", re.MULTILINE)  # the tasks begin
+STEPS = ("a nudge", "the idea")
+OURS = ("helpers.", "workshop.")  # whose functions are no answers
+DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)\s*\(", re.MULTILINE)
+TOOLS = re.compile(r"^from workshop import .*\bcheck\b", re.MULTILINE)  # the tasks begin
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,8 @@ class Checked:
 
     status: str
     cells: int
-    code: CodeType | None
+    code: tuple[CodeType, ...]
     is_new: bool
-    repair: Repair | None = None  # the change that hint shows next
 
 
 class Memory:
@@ -68,8 +66,8 @@ def check(function: Any = None) -> Any:
         return function
     function = as_written(function)
     home = getattr(function, "__module__", None)
-    if isinstance(home, str) and home.startswith("helpers."):  # a check's own result, no answer
-        before = Memory.checked.get(known.name, Checked(NOT_ATTEMPTED, 0, None, is_new=False))
+    if isinstance(home, str) and home.startswith(OURS):  # a check's own result, no answer
+        before = Memory.checked.get(known.name, Checked(NOT_ATTEMPTED, 0, (), is_new=False))
         remember(known.name, replace(before, cells=len(cells_run())))
         page.display(already(known))
         return function
@@ -79,10 +77,10 @@ def check(function: Any = None) -> Any:
 def handed_back(function: Any, known: Exercise) -> Any:
     """Judge an answer and show the verdict; returns what the notebook goes on with."""
     verdict, before = judged(function, known), Memory.checked.get(known.name)
-    code = function.__code__ if isinstance(function, FunctionType) else None
+    parts = (function, *vars(function).values()) if hasattr(function, "__dict__") else ()
+    code = tuple(part.__code__ for part in parts if isinstance(part, FunctionType))
     is_new = before is None or before.code != code
-    found = Checked(verdict.status, len(cells_run()), code, is_new, verdict.repair)
-    remember(known.name, found)
+    remember(known.name, Checked(verdict.status, len(cells_run()), code, is_new))
     if verdict.status != RIGHT:
         page.display(shown(verdict, known))
         return known.reference
@@ -158,7 +156,7 @@ def offered() -> str:
     """What can be asked for: this notebook's exercises, or where all of them are listed."""
     if names := here():
         return "In this notebook: " + ", ".join(f"`{name}`" for name in names) + "."
-    return "All exercises: `from workshop.checks import progress`, then `progress()`."
+    return "All exercises: `from workshop import progress`, then `progress()`."
 
 
 def already(known: Exercise) -> Shown:
@@ -172,118 +170,58 @@ def already(known: Exercise) -> Shown:
 
 
 def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
-    """A verdict with its evidence; hints and solution stay folded until they are opened."""
+    """A verdict: its reason, the line to change, what came out; hints and solution folded."""
     if verdict.status == NOT_ATTEMPTED:
         return not_attempted(known)
     status, message = STATUS[verdict.status], verdict.message.replace("Right on ", "tried on ", 1)
-    evidence = verdict.evidence and untold(verdict.evidence, message)
-    parts = page.parts_of(evidence, known.whole_numbers) if evidence else []
-    markup, text = page.shown_parts([part for part in parts if not is_told(part, message)])
-    kept = kept or (OFFER if verdict.repair else "")
-    markup += page.paragraph(kept) if kept else ""
+    repair, evidence, whole = verdict.repair, verdict.evidence, known.whole_numbers
+    seen = page.change(repair) if repair else ("", "")
+    case = page.evidence_of(evidence, message, whole) if evidence else ("", "")
+    markup = seen[0] + case[0] + (page.paragraph(kept) if kept else "")
     markup += way(known) if verdict.status == RIGHT else folded(known)
     pause = "," if verdict.status == RIGHT else "."
-    lines = filter(None, [f"{known.name}: {status}{pause} {message}", text, kept])
+    lines = filter(None, [f"{known.name}: {status}{pause} {message}", seen[1], case[1], kept])
     return page.said(page.card(status, f"`{known.name}`: {message}", markup), "\n".join(lines))
 
 
-def untold(evidence: Evidence, message: str) -> Evidence:
-    """The evidence without the text of an exception, where the message quotes it already."""
-    raised = evidence.obtained
-    if isinstance(raised, Raised) and in_plain_words(raised.text) in message:
-        return replace(evidence, obtained=Raised(raised.kind))
-    return evidence
-
-
-def is_told(part: page.Part, message: str) -> bool:
-    """Whether the message says it already."""
-    text = part.partition(": ")[2] if isinstance(part, str) else ""
-    opening = f"{text.rstrip('.')}:".lower()
-    failed = f"What must hold, and does not: {text}."
-    return bool(text) and (message.lower().startswith(opening) or failed in message)
-
-
 def not_attempted(known: Exercise) -> Shown:
-    """What stands in every saved notebook: short, with the hints folded where there is room."""
+    """What stands in every saved notebook, and is short."""
     name = known.name
     text = f"`{name}`: replace `...` and run both cells; until then the course's own is used."
-    said = f'Help: `hint("{name}")`, `solution("{name}")`.'
+    help = page.paragraph(f'Help: `hint("{name}")`, `solution("{name}")`.')
     plain = f"{name}: not attempted. The course's own is used until yours is right."
-    full = page.card("not attempted", text, folded(known))
-    if len((full + plain).encode()) >= SMALL:
-        full = page.card("not attempted", text, page.paragraph(said))
-    return Shown(full, plain)
+    return Shown(page.card("not attempted", text, help), plain)
 
 
 def folded(known: Exercise) -> str:
-    """Three hints and the solution, each to be opened by itself."""
+    """Two hints and the solution, each to be opened by itself."""
     hints = zip(STEPS, known.hints, strict=True)
     return "".join(page.fold(step, page.paragraph(text)) for step, text in hints) + way(known)
 
 
 def way(known: Exercise) -> str:
-    """The solution and what its parts are for, folded."""
-    why = "".join(map(page.paragraph, reasons(known)))
-    return page.fold("solution", page.code(known.answers[0]) + why)
-
-
-def reasons(known: Exercise) -> list[str]:
-    """What the parts of the solution are for, each with its code."""
-    source = known.answers[0]
-    pairs = ((next((c for c in why.code if holds(source, c)), ""), why.text) for why in known.whys)
-    return [f"`{code}`: {text}" for code, text in pairs if code]
-
-
-def holds(source: str, code: str) -> bool:
-    """Whether a piece of code stands in a source, as whole words."""
-    return re.search(rf"(?<![\w.]){re.escape(code)}(?!\w)", source) is not None
+    """The solution, folded."""
+    return page.fold("solution", page.code(known.solution))
 
 
 # ---------------------------------------------------------------- help
 
 
 def hint(name: str | Callable | None = None) -> None:
-    """Show one change that makes your newest answer pass, if one was found; then, call by call,
-    three steps: a nudge, the idea, the line.
-
-    Without a name it is about the exercise that is being written.
-    """
+    """Show, call by call, a nudge and the idea; without a name, of the exercise being written."""
     known = asked(name)
-    found = known and Memory.checked.get(known.name)
-    if known is None:
-        page.display(listing(name, "hint"))
-    elif found and found.repair:
-        Memory.checked[known.name] = replace(found, repair=None)
-        page.display(changed(known, found.repair))
-    else:
-        page.display(step_of(known))
-
-
-def changed(known: Exercise, repair: Repair | None) -> Shown:
-    """The learner's line beside the one that passes, and why."""
-    many = "These two changes pass" if repair.also else "This one change passes"
-    lines = [f"`{known.name}`: {many} every test."]
-    markup = page.paragraph(lines[0])
-    while repair:
-        before, after = repair.before or "(a new line here)", repair.after or "(nothing)"
-        for head, source in ((f"line {repair.line}, yours:", before), ("changed:", after)):
-            markup += page.paragraph(head) + page.code(source)
-            lines += [head, source]
-        markup += page.paragraph(repair.why) if repair.why else ""
-        lines += [repair.why] if repair.why else []
-        repair = repair.also
-    return page.said(page.aside(markup), "\n".join(lines))
+    page.display(listing(name, "hint") if known is None else step_of(known))
 
 
 def step_of(known: Exercise) -> Shown:
-    """The next of the three hints."""
+    """The next of the two hints."""
     step = Memory.shown.get(known.name, 0)
     if step == len(known.hints):
-        text = f"Those were the three hints for `{known.name}`. One way to write it: "
+        text = f"Those were both hints for `{known.name}`. One way to write it: "
         text += f'`solution("{known.name}")`.'
     else:
         Memory.shown[known.name] = step + 1
-        text = f"`{known.name}`, hint {step + 1} of 3, {STEPS[step]}: {known.hints[step]}"
+        text = f"`{known.name}`, hint {step + 1} of 2, {STEPS[step]}: {known.hints[step]}"
     return page.said(page.paragraph(text), text)
 
 
@@ -293,10 +231,8 @@ def solution(name: str | Callable | None = None) -> None:
     if known is None:
         page.display(listing(name, "solution"))
         return
-    source, why = known.answers[0], reasons(known)
-    markup = page.paragraph(f"`{known.name}`, one way:") + page.code(source)
-    text = "\n".join([source, "", *(f"# {line}" for line in why)]).strip("\n")
-    page.display(page.said(markup + "".join(map(page.paragraph, why)), text))
+    markup = page.paragraph(f"`{known.name}`, one way:") + page.code(known.solution)
+    page.display(page.said(markup, known.solution))
 
 
 def asked(name: Any) -> Exercise | None:
@@ -319,12 +255,12 @@ def progress() -> None:
     """Show what the notebooks ask for, done and open: done is what is kept or right just now."""
     kept, obstacle = kept_names()
     done, rows = kept | Memory.right, []
-    for notebook, names in ASKED.items():
+    for notebook, names in asked_by_notebook().items():
         count = f"{sum(name in done for name in names)} of {len(names)}"
         marks = ", ".join(f"{'✓' if name in done else '○'} {name}" for name in names)
         rows.append([f"{notebook} · {TITLES[notebook]}", count, marks])
-    asked_for = every()
-    title, key = f"{len(asked_for & done)} of {len(asked_for)} exercises done", "✓ done, ○ open"
+    every, key = set(exercises()), "✓ done, ○ open"
+    title = f"{len(every & done)} of {len(every)} exercises done"
     lines = [f"{title}.", *(f"{head}, {count}: {marks}" for head, count, marks in rows), key]
     markup = page.overview(title, ["notebook", "done", key], rows)
     if obstacle:
@@ -361,12 +297,10 @@ def last_checked() -> str | None:
 
 def written() -> str | None:
     """The exercise that was defined last since the last check, after the tasks began."""
-    cells = cells_run()
-    room = next((i for i, source in enumerate(cells) if TOOLS.search(source)), 0)
-    begin = max([room, *(found.cells for found in Memory.checked.values())])
-    lesson = set(cells[:room])  # its cells may run again, and are no answers
-    found = [DEFINITION.findall(source) for source in cells[begin:] if source not in lesson]
-    names = [name for cell in found for name in cell if name in (here() or every())]
+    lesson, cells = rooms()  # the lesson's cells may run again, and are no answers
+    begin = max((found.cells - len(lesson) for found in Memory.checked.values()), default=0)
+    new = [source for source in cells[max(0, begin) :] if source not in lesson]
+    names = [name for name in defined(new) if name in (here() or exercises())]
     return names[-1] if names else None
 
 
@@ -379,20 +313,25 @@ def next_open(last: str | None, names: Sequence[str]) -> str | None:
 def here() -> Sequence[str]:
     """What this notebook asks for, () where it is not known."""
     last = last_checked()
-    return ASKED.get(exercises()[last].notebook if last else notebook(), ())
+    return asked_by_notebook().get(exercises()[last].notebook if last else notebook(), ())
 
 
 def notebook() -> str:
     """The number of the notebook that runs, by what was asked last, else ""."""
+    names = [name for name in defined(rooms()[1]) if name in exercises()]
+    return exercises()[names[-1]].notebook if names else ""
+
+
+def rooms() -> tuple[list[str], list[str]]:
+    """The cells run so far, before the tasks began and from then on."""
     cells = cells_run()
     room = next((i for i, source in enumerate(cells) if TOOLS.search(source)), len(cells))
-    names = [name for source in cells[room:] for name in DEFINITION.findall(source)]
-    return next((exercises()[n].notebook for n in reversed(names) if n in every()), "")
+    return cells[:room], cells[room:]
 
 
-def every() -> set[str]:
-    """All that the notebooks ask for."""
-    return {name for names in ASKED.values() for name in names}
+def defined(cells: list[str]) -> list[str]:
+    """The names of the functions and classes that cells define."""
+    return [name for source in cells for name in DEFINITION.findall(source)]
 
 
 def cells_run() -> list[str]:

@@ -1,51 +1,97 @@
-"""A verdict as HTML and as text: its words, and its evidence in tables."""
+"""A verdict as HTML and as text: its words, the line to change, expected and obtained."""
 
 import html
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from workshop import tables
-from workshop.checks.compare import RTOL, Opaque, Raised, TimedOut, in_plain_words, same, shown
+from helpers import given
+from workshop.checks.compare import (
+    ATOL,
+    RTOL,
+    Opaque,
+    Raised,
+    TimedOut,
+    in_plain_words,
+    kind_of,
+    same,
+    shown,
+)
 from workshop.checks.judge import Evidence
-from workshop.tables import Shown, display  # noqa: F401 (whoever shows a verdict finds it here)
+from workshop.checks.repair import Repair
+from workshop.tables import Shown, display, overview  # noqa: F401 (for whoever shows a verdict)
 
 # Borders that stand out on white and on black; text keeps the colour of its page.
 COLOURS = {"right": "#16885a", "not yet": "#c2640a", "not attempted": "#7b848e"}
 MARKS = {"right": "✓", "not yet": "◐", "not attempted": "○"}
 CELL = "padding:2px 8px;text-align:right;border:1px solid rgba(128,128,128,.35)"
+FRAME = f";outline:2px solid {COLOURS['not yet']};outline-offset:-2px"
 TABLE = "border-collapse:collapse;margin:4px 0;font-variant-numeric:tabular-nums"
 FOLD = "display:inline-block;vertical-align:top;margin:4px 20px 0 0"
 ASIDE = "display:inline-block;vertical-align:top;margin:0 16px 0 0"
 CAPTION = "text-align:left;caption-side:top;white-space:nowrap"
+MARKED = "color:inherit;border-radius:2px;background:"  # what goes, what comes
+GONE, CAME = MARKED + "rgba(194,100,10,.28)", MARKED + "rgba(22,136,90,.28)"
 HIGH, WIDE, MANY = 8, 8, 80  # rows and columns of a table that is shown, and cells of all inputs
+OPEN = 24  # cells of inputs that stand open; more are folded
 LONG = 88  # letters of a value in a line of text
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells in rows with a caption; `heads` name the rows, `tints` from 0 to 1 colour cells."""
+    """Cells in rows with a caption; `heads` name the rows, `framed` is the place of one cell."""
 
     caption: str
     cells: list[list[str]]
     heads: Sequence[str] = ()
-    tints: Sequence[Sequence[float]] = ()
+    framed: tuple[int, int] | None = None
 
 
 Part = str | list[Table]  # a line, with code between backticks; tables that stand side by side
 
 
-def parts_of(evidence: Evidence, whole: bool = False) -> list[Part]:
-    """What went in, then what must come out beside what came out."""
-    return [
-        f"The smallest case that shows it: {evidence.label}.",
-        *inputs_of(evidence.inputs),
-        *contrast(evidence.expected, evidence.obtained, whole),
-    ]
+# ---------------------------------------------------------------- the line to change
+
+
+def change(repair: Repair) -> tuple[str, str]:
+    """The learner's line and what it becomes, what differs marked: HTML and text."""
+    before, after = repair.before or "(a new line here)", repair.after or "(nothing)"
+    rows = [(f"line {repair.line}, yours:", before, GONE)]
+    if not repair.rivals:
+        rows.append(("changed:", after, CAME))
+        span = common(before, after)
+    else:
+        span = len(before), 0
+    markup = "".join(paragraph(head) + code(text, span, style) for head, text, style in rows)
+    return markup, "\n".join(f"{head}\n    {text}" for head, text, _ in rows)
+
+
+def common(a: str, b: str) -> tuple[int, int]:
+    """How many letters two lines share at their beginning and at their end, in whole words."""
+    x, y = (re.findall(r"\w+|\s+|[^\w\s]", line) for line in (a, b))
+    begin = alike(x, y)
+    end = alike(x[begin:][::-1], y[begin:][::-1])
+    return len("".join(x[:begin])), len("".join(x[len(x) - end :]))
+
+
+def alike(x: list[str], y: list[str]) -> int:
+    """How many entries two lists have in common before they differ."""
+    differ = (i for i, (a, b) in enumerate(zip(x, y, strict=False)) if a != b)
+    return next(differ, min(len(x), len(y)))
+
+
+def code(source: str, span: tuple[int, int] | None = None, style: str = "") -> str:
+    """A piece of a program as HTML; what is between the beginning and the end of a span marked."""
+    source = printable(source.strip("\n"))
+    cut = (span[0], len(source) - span[1]) if span else (0, 0)
+    pieces = (source[: cut[0]], source[cut[0] : cut[1]], source[cut[1] :])
+    first, middle, last = (html.escape(piece, quote=False) for piece in pieces)
+    marked = f'<mark style="{style}">{middle}</mark>' if middle else ""
+    return f'<pre style="margin:4px 0;white-space:pre-wrap">{first}{marked}{last}</pre>'
 
 
 # ---------------------------------------------------------------- values
@@ -54,21 +100,17 @@ def parts_of(evidence: Evidence, whole: bool = False) -> list[Part]:
 def number(x: Any) -> str:
     """Write a number with 4 decimals, a large one with 4 digits, a whole one as it is."""
     large = isinstance(x, float | np.floating) and 1e6 <= abs(x) < math.inf
-    return f"{x:.4g}" if large else tables.number(x)
+    return f"{x:.4g}" if large else given.number(x)
 
 
-def with_few_decimals(array: np.ndarray) -> Callable[[Any], str]:
-    """How to write the numbers of an input: as few decimals as they need, at most 4."""
-    if array.dtype.kind != "f" or not np.isfinite(array).all():
-        return number
+def grid(array: np.ndarray, few: bool = False) -> list[list[str]]:
+    """Write a vector or matrix as rows of cells; with as few decimals as its floats need."""
+    array = np.atleast_2d(array)
+    if not few or array.dtype.kind != "f" or not np.isfinite(array).all():
+        return [[number(x) for x in row] for row in array]
     enough = (d for d in range(4) if np.allclose(array, np.round(array, d), rtol=0, atol=1e-6))
     decimals = next(enough, 4)
-    return lambda x: f"{np.round(x, decimals) + 0.0:.{decimals}f}"
-
-
-def grid(array: np.ndarray, write: Callable[[Any], str] = number) -> list[list[str]]:
-    """Write a vector or matrix as rows of cells."""
-    return [[write(x) for x in row] for row in np.atleast_2d(array)]
+    return [[f"{np.round(x, decimals) + 0.0:.{decimals}f}" for x in row] for row in array]
 
 
 def as_matrix(array: np.ndarray) -> np.ndarray:
@@ -78,8 +120,7 @@ def as_matrix(array: np.ndarray) -> np.ndarray:
 
 
 def is_small(array: np.ndarray) -> bool:
-    """Whether an array fits into a table: a vector, a matrix, or a batch of one matrix."""
-    array = as_matrix(array)
+    """Whether an array fits into a table."""
     rows, columns = np.atleast_2d(array).shape[-2:]
     return 0 < array.ndim <= 2 and 0 < rows <= HIGH and 0 < columns <= WIDE
 
@@ -87,8 +128,7 @@ def is_small(array: np.ndarray) -> bool:
 def summary(x: Any) -> str:
     """Say in a few words what a value is that is not shown in full."""
     if isinstance(x, np.ndarray):
-        kinds = {"b": "True/False", "i": "whole numbers", "u": "whole numbers", "f": "floats"}
-        return f"{kinds.get(x.dtype.kind, x.dtype)} of shape {x.shape}"
+        return f"{kind_of(x)} of shape {x.shape}"
     if isinstance(x, np.random.Generator):
         return "a random generator"
     if isinstance(x, dict) and any(isinstance(v, dict | np.ndarray | tuple) for v in x.values()):
@@ -97,9 +137,9 @@ def summary(x: Any) -> str:
         name = getattr(x, "__name__", "")
         return f"the function `{name}`" if name.isidentifier() else "a function"
     if isinstance(x, list | tuple) and x and all(map(callable, x)):
-        return "functions: " + ", ".join(f"`{getattr(f, '__name__', '…')}`" for f in x)
+        return ", ".join(map(summary, x))
     if isinstance(x, list | tuple) and any(isinstance(v, np.ndarray) for v in x):
-        return f"{len(x)} arrays"
+        return "an array in a list" if len(x) == 1 else f"{len(x)} arrays"
     text = shown(x)
     return f"`{text}`" if len(text) <= LONG else f"`{text[: LONG - 1]}…`"
 
@@ -108,10 +148,11 @@ def inputs_of(inputs: dict[str, Any]) -> list[Part]:
     """Small arrays as tables, everything else in one line."""
     made, said, left = [], [], MANY
     for name, value in inputs.items():
-        if isinstance(value, np.ndarray) and is_small(value) and value.size <= left:
-            left -= value.size
-            shape, matrix = f" {value.shape}" if value.ndim > 2 else "", as_matrix(value)
-            made.append(Table(name + shape, grid(matrix, with_few_decimals(matrix))))
+        matrix = as_matrix(value) if isinstance(value, np.ndarray) else np.zeros(())
+        if is_small(matrix) and matrix.size <= left:
+            left -= matrix.size
+            shape = f" {value.shape}" if value.ndim > 2 else ""
+            made.append(Table(name + shape, grid(matrix, few=True)))
         elif isinstance(value, bool | int | float | str | None):
             said.append(f"`{name} = {value!r}`")
         else:
@@ -126,9 +167,8 @@ def inputs_of(inputs: dict[str, Any]) -> list[Part]:
 def contrast(expected: Any, obtained: Any, whole: bool = False) -> list[Part]:
     """What must come out beside what came out: only the part that differs."""
     if failed := failing(obtained):
-        stated = isinstance(expected, dict) and any(" " in str(key) for key in expected)
-        wanted = [] if stated else outcome("expected", expected)  # findings are no result
-        return [*wanted, f"yours: {failed}"]
+        stated = isinstance(expected, dict)  # findings are no result
+        return [*([] if stated else outcome("expected", expected)), f"yours: {failed}"]
     if isinstance(expected, dict) and isinstance(obtained, dict):
         return contrast_of_dicts(expected, obtained, whole)
     if isinstance(expected, list) and isinstance(obtained, list):
@@ -163,9 +203,8 @@ def outcome(caption: str, value: Any) -> list[Part]:
 def both(expected: Any, obtained: Any) -> list[Part]:
     """Two results that are no arrays of one shape and kind."""
     parts = [*outcome("expected", expected), *outcome("yours", obtained)]
-    if all(isinstance(part, list) for part in parts):
-        return [[table for part in parts for table in part]]
-    return parts
+    tables = all(isinstance(part, list) for part in parts)
+    return [[table for part in parts for table in part]] if tables else parts
 
 
 def contrast_of_dicts(expected: dict, obtained: dict, whole: bool) -> list[Part]:
@@ -192,18 +231,24 @@ def contrast_of_lists(expected: list, obtained: list, whole: bool) -> list[Part]
 
 
 def contrast_of_arrays(expected: np.ndarray, obtained: np.ndarray) -> list[Part]:
-    """Tables of both and, for the same shape and kind, of the difference."""
+    """Both as tables, the first number that differs framed; of a large array a piece around it."""
     kinds = {expected.dtype.kind, obtained.dtype.kind}
     if expected.shape != obtained.shape or not expected.size or len(kinds - set("iuf")) == 2:
         return both(expected, obtained)
-    gaps = difference_of(expected, obtained)
-    if not gaps.any():  # only the kind of number differs
+    wrong = ~np.isclose(expected.astype(float), obtained.astype(float), RTOL, ATOL, equal_nan=True)
+    if not wrong.any():  # only the kind of number differs
         return both(expected, obtained)
-    place, axes = tuple(map(int, np.argwhere(gaps > 0)[0])), max(0, expected.ndim - 2)
+    place, axes = tuple(map(int, np.argwhere(wrong)[0])), max(0, expected.ndim - 2)
     batch, inner = place[:axes], expected.shape[axes:]
     window = tuple(map(span, place[axes:], inner, (HIGH, WIDE)))
-    cut = [a[batch][window] for a in (expected, obtained, gaps)]
-    return [*place_of(expected.shape, batch, window), side_by_side(*cut)]
+    framed = (0, *(i - piece.start for i, piece in zip(place[axes:], window, strict=True)))[-2:]
+    texts = [grid(a[batch][window]) for a in (expected, obtained)]
+    where = place_of(expected.shape, batch, window)
+    if expected.ndim == 1:
+        rows, heads = [row for text in texts for row in text], ["expected", "yours"]
+        return [*where, [Table("", rows, heads, (1, framed[1]))]]
+    tables = zip(["expected", "yours"], texts, [None, framed], strict=True)
+    return [*where, [Table(name, text, (), frame) for name, text, frame in tables]]
 
 
 def span(index: int, length: int, limit: int) -> slice:
@@ -221,44 +266,6 @@ def place_of(shape: tuple, batch: tuple, window: tuple) -> list[Part]:
         if piece.stop - piece.start < length:
             said.append(f"{name} {piece.start} to {piece.stop - 1} of {length}")
     return [f"Of shape {shape}: {'; '.join(said)}."] if said else []
-
-
-def difference_of(expected: np.ndarray, obtained: np.ndarray) -> np.ndarray:
-    """|expected − obtained|, 0 within the tolerance, infinite where one is not a number."""
-    a, b = expected.astype(float), obtained.astype(float)
-    with np.errstate(invalid="ignore"):
-        gaps = np.abs(a - b)
-    gaps[np.isclose(a, b, rtol=RTOL, atol=1e-5, equal_nan=True)] = 0
-    return np.where(np.isnan(gaps), np.inf, gaps)
-
-
-def side_by_side(expected: np.ndarray, obtained: np.ndarray, gaps: np.ndarray) -> list[Table]:
-    """Three tables, or three rows of one for a vector; the differences from 0 to 1 tinted."""
-    texts = [grid(expected), grid(obtained), difference_cells(expected, obtained, gaps)]
-    largest = np.max(gaps, where=np.isfinite(gaps), initial=0.0) or 1.0
-    tints = np.clip(np.atleast_2d(gaps) / largest, 0, 1).tolist()
-    names = ["expected", "yours", "difference"]
-    if expected.ndim == 1:
-        none = [0.0] * expected.size
-        return [Table("", [text[0] for text in texts], names, [none, none, tints[0]])]
-    return [Table(n, t, (), s) for n, t, s in zip(names, texts, [(), (), tints], strict=True)]
-
-
-def difference_cells(expected: np.ndarray, obtained: np.ndarray, gaps: np.ndarray) -> list:
-    """Yours minus expected, "≠" where that is no number, and 0 for what agrees."""
-    gaps = np.atleast_2d(gaps)
-    if expected.dtype.kind == "b":
-        return np.where(gaps > 0, "≠", "=").tolist()
-    with np.errstate(invalid="ignore"):
-        minus = np.atleast_2d(obtained.astype(float) - expected.astype(float))
-    return np.where(gaps == 0, "0", np.vectorize(signed, otypes=[object])(minus)).tolist()
-
-
-def signed(x: float) -> str:
-    """A difference with its sign, "< 0.0001" when 4 decimals don't show it."""
-    if not math.isfinite(x):
-        return "≠"
-    return "< 0.0001" if abs(x) < 5e-5 else ("+" if x > 0 else "-") + number(abs(x))
 
 
 # ---------------------------------------------------------------- words
@@ -284,18 +291,6 @@ def fold(summary: str, body: str) -> str:
     return f'<details style="{FOLD}"><summary>{prose(summary)}</summary>{body}</details>'
 
 
-def code(source: str) -> str:
-    """A piece of a program as HTML."""
-    body = html.escape(printable(source.strip("\n")), quote=False)
-    return f'<pre style="margin:4px 0;white-space:pre-wrap">{body}</pre>'
-
-
-def aside(body: str) -> str:
-    """A bar of the colour of *not yet* beside what belongs together."""
-    edge = f"border-left:4px solid {COLOURS['not yet']};padding:2px 0 2px 12px;margin:4px 0"
-    return f'<div style="{edge};max-width:60em">{body}</div>'
-
-
 def card(status: str, title: str, body: str) -> str:
     """A verdict: mark and word of its status, then the rest."""
     edge = f"border-left:4px solid {COLOURS[status]};padding:2px 0 2px 12px;margin:4px 0"
@@ -311,6 +306,37 @@ def said(markup: str, text: str) -> Shown:
 # ---------------------------------------------------------------- tables
 
 
+def evidence_of(evidence: Evidence, message: str, whole: bool = False) -> tuple[str, str]:
+    """The smallest case, what goes in, what must come out and what came: HTML and text.
+
+    What the message says already is left out; many numbers that go in are folded.
+    """
+    label = f"The smallest case that shows it: {evidence.label}."
+    told = message.lower().startswith(f"{evidence.label.rstrip('.')}:".lower())
+    inputs = inputs_of(evidence.inputs)
+    parts = contrast(evidence.expected, untold(evidence.obtained, message), whole)
+    parts = [p for p in parts if not (isinstance(p, str) and is_told(p, message))]
+    tables = (table for part in inputs if isinstance(part, list) for table in part)
+    size = sum(len(row) for table in tables for row in table.cells)
+    head, given_in, result = map(shown_parts, ([] if told else [label], inputs, parts))
+    opened = fold("what goes in", given_in[0]) if size > OPEN else given_in[0]
+    folded = f"<div>{opened}</div>" if size > OPEN else opened
+    return head[0] + folded + result[0], "\n".join(t for _, t in (head, given_in, result) if t)
+
+
+def is_told(part: str, message: str) -> bool:
+    """Whether a message says already what a line of the evidence says."""
+    told = part.partition(": ")[2]
+    return bool(told) and told in message
+
+
+def untold(obtained: Any, message: str) -> Any:
+    """A result without the text of an exception, where the message quotes it already."""
+    if isinstance(obtained, Raised) and in_plain_words(obtained.text) in message:
+        return Raised(obtained.kind)
+    return obtained
+
+
 def shown_parts(parts: Sequence[Part]) -> tuple[str, str]:
     """Parts of the evidence as HTML and as text."""
     markup, lines = "", []
@@ -322,7 +348,7 @@ def shown_parts(parts: Sequence[Part]) -> tuple[str, str]:
 
 
 def table_html(table: Table) -> str:
-    """A table with its caption above; the tint of a cell is mixed into the page's own colour."""
+    """A table with its caption above, one cell framed."""
     title = html.escape(table.caption)
     caption = f'<caption style="{CAPTION}">{title}</caption>' if title else ""
     rows = "".join(row_html(table, i) for i in range(len(table.cells)))
@@ -335,37 +361,19 @@ def row_html(table: Table, i: int) -> str:
     style = f"{CELL};text-align:left;font-weight:normal"
     heads = [html.escape(table.heads[i])] if table.heads else []
     row = [f'<th scope="row" style="{style}">{name}</th>' for name in heads]
-    tints = table.tints[i] if table.tints else [0.0] * len(table.cells[i])
-    for cell, share in zip(table.cells[i], tints, strict=True):
-        row.append(f'<td style="{CELL}{tint(share)}">{html.escape(cell)}</td>')
+    for j, cell in enumerate(table.cells[i]):
+        frame = FRAME if table.framed == (i, j) else ""
+        row.append(f'<td style="{CELL}{frame}">{html.escape(cell)}</td>')
     return f'<tr style="background:none">{"".join(row)}</tr>'
 
 
-def tint(share: float) -> str:
-    """A background that leaves text readable on light and on dark pages."""
-    return f";background:rgba(214,94,0,{0.1 + 0.35 * share:.2f})" if share > 0 else ""
-
-
 def table_text(table: Table) -> str:
-    """A table in columns of equal width."""
+    """A table in columns of equal width, the framed cell in brackets."""
     heads = list(table.heads) or [""] * len(table.cells)
-    width = max((len(cell) for row in table.cells for cell in row), default=0)
+    cells = [[f"[{cell}]" if table.framed == (i, j) else cell for j, cell in enumerate(row)]
+             for i, row in enumerate(table.cells)]  # fmt: skip
+    width = max((len(cell) for row in cells for cell in row), default=0)
     edge = max(map(len, heads))
-    lines = [
-        f"  {head:<{edge}}" + "".join(f"  {cell:>{width}}" for cell in row)
-        for head, row in zip(heads, table.cells, strict=True)
-    ]
+    lines = [f"  {head:<{edge}}" + "".join(f"  {cell:>{width}}" for cell in row)
+             for head, row in zip(heads, cells, strict=True)]  # fmt: skip
     return "\n".join(([f"{table.caption}:"] if table.caption else []) + lines)
-
-
-def overview(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of words with a title, as HTML; its cells break after commas only."""
-    left = CELL.replace("right", "left")
-    head = "".join(f'<th scope="col" style="{left}">{prose(name)}</th>' for name in heads)
-    body = ""
-    for row in rows:
-        unbroken = [prose(text).replace(" ", "\u00a0").replace(",\u00a0", ", ") for text in row]
-        cells = "".join(f'<td style="{left}">{text}</td>' for text in unbroken)
-        body += f'<tr style="background:none">{cells}</tr>'
-    table = f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return f'<p style="margin:4px 0"><b>{prose(title)}</b></p>{table}'

@@ -6,14 +6,14 @@ So whatever it names must come from a library of numbers, or from functions of w
 
 import ast
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any
 
-from workshop.checks.source import written_or_at_hand
+from workshop.checks.source import source_at
 
 HARMLESS = set("""builtins numpy torch math collections functools itertools operator random copy re
-    string typing dataclasses statistics helpers""".split())  # fmt: skip
+    string typing dataclasses statistics helpers workshop""".split())  # fmt: skip
 OUTSIDE = ("helpers.pretrained", "workshop.checks", "workshop.mine", "helpers.training.checkpoints",
            "torch.hub", "torch.multiprocessing", "torch.distributed", "torch.utils")  # fmt: skip
 # What those libraries have that reaches outside all the same.
@@ -26,13 +26,13 @@ BUILTINS = set("""open exec eval compile input breakpoint globals locals vars se
 HEAP = 1 << 9  # Python's mark of a class that a `class` statement made
 
 
-def is_safe(function: FunctionType, node: ast.AST, seen: tuple = ()) -> bool:
-    """Whether an answer with this tree, and all it names of the notebook, stays among numbers."""
+def is_safe(node: ast.AST, scope: Mapping[str, Any], seen: tuple = ()) -> bool:
+    """Whether a definition, and all that it names of the notebook, stays among numbers."""
     if not all(map(_stays_inside, ast.walk(node))):
         return False
-    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & function.__globals__.keys()
-    used = [function.__globals__[name] for name in names]
-    return all(_is_safe_value(value, (*seen, function)) for value in used)
+    names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & scope.keys()
+    used = [scope[name] for name in names]
+    return all(_is_safe_value(value, seen) for value in used)
 
 
 def _stays_inside(part: ast.AST) -> bool:
@@ -42,7 +42,7 @@ def _stays_inside(part: ast.AST) -> bool:
     name = getattr(part, "attr", None) or getattr(part, "id", None) or ""
     if isinstance(part, ast.Name) and name in BUILTINS:  # model.eval() is harmless
         return False
-    return name not in FORBIDDEN and not name.startswith("__")
+    return name not in FORBIDDEN and (name == "__init__" or not name.startswith("__"))
 
 
 def _imported(part: ast.Import | ast.ImportFrom) -> Iterator[str]:
@@ -70,8 +70,9 @@ def _is_safe_value(value: Any, seen: tuple) -> bool:
     if _is_harmless(f"{home}.{getattr(own, '__name__', '')}"):
         if home != "builtins" or not by_hand:  # where `exec` makes things, that is their home too
             return True
-    if not isinstance(value, FunctionType) or value in seen:
-        return isinstance(value, FunctionType)
+    if not isinstance(value, FunctionType | type) or value in seen:
+        return value in seen
     with contextlib.suppress(OSError, TypeError, SyntaxError, ValueError):
-        return is_safe(value, ast.parse(written_or_at_hand(value)), seen)
+        source, _, scope = source_at(value)
+        return is_safe(ast.parse(source), scope, (*seen, value))
     return False

@@ -13,10 +13,10 @@ import ctypes
 import faulthandler
 import functools
 import io
-import json
 import linecache
 import math
 import os
+import pickle
 import random
 import select
 import signal
@@ -91,10 +91,8 @@ def _to_torch(x: Any) -> Any:
         return torch.from_numpy(np.array(x))
     if isinstance(x, np.random.Generator):
         return torch.Generator().manual_seed(int(x.integers(2**31)))
-    if isinstance(x, dict):
-        return {key: _to_torch(value) for key, value in x.items()}
-    if isinstance(x, list | tuple):
-        return type(x)(_to_torch(value) for value in x)
+    if isinstance(x, dict | list | tuple):
+        return _each(_to_torch, x)
     if callable(x) and not isinstance(x, torch.nn.Module | type):
         return lambda *args: _to_torch(x(*(plain(arg, "torch") for arg in args)))
     return x
@@ -123,13 +121,16 @@ def as_written(function: Any) -> Any:
 
 def _from_torch(x: Any) -> Any:
     """The same with arrays for tensors, and a number for one without axes."""
-    import torch
-
-    if isinstance(x, torch.Tensor):
+    if isinstance(x, sys.modules["torch"].Tensor):
         return _to_numpy(x) if x.ndim else x.item()
+    return _each(_from_torch, x) if type(x) in (dict, list, tuple) else x
+
+
+def _each(change: Callable, x: Any) -> Any:
+    """A dictionary, list or tuple with each entry changed."""
     if isinstance(x, dict):
-        return {key: _from_torch(value) for key, value in x.items()}
-    return type(x)(map(_from_torch, x)) if type(x) in (list, tuple) else x
+        return {key: change(value) for key, value in x.items()}
+    return type(x)(map(change, x))
 
 
 def _changed(before: Any, after: Any) -> bool:
@@ -202,9 +203,8 @@ def undisturbed() -> Iterator[None]:
             torch.set_rng_state(states[2])
 
 
-def observe_probe(
-    function: Callable, exercise: Exercise, probe: Probe, backend: str
-) -> Observation:
+def observe_probe(function: Callable, exercise: Exercise, probe: Probe,
+                  backend: str) -> Observation:  # fmt: skip
     """Run one probe here and now."""
     subject = Subject(function, backend, exercise.parameters)
     try:
@@ -220,9 +220,9 @@ def observe_probe(
 
 def _raised(error: BaseException, function: Callable) -> Raised:
     """The exception in words, with the last line that is the learner's own."""
-    code = getattr(function, "__code__", None)
-    frames = traceback.extract_tb(error.__traceback__)
-    own = [f for f in frames if code is not None and f.filename == code.co_filename]
+    files = {f.__code__.co_filename for f in (function, *vars(function).values())
+             if isinstance(f, FunctionType)} if hasattr(function, "__dict__") else ()  # fmt: skip
+    own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename in files]
     line = linecache.getline(own[-1].filename, own[-1].lineno).strip() if own else ""
     return Raised(type(error).__name__, " ".join(str(error).split())[:300], line)
 
@@ -230,7 +230,21 @@ def _raised(error: BaseException, function: Callable) -> Raised:
 # ---------------------------------------------------------------- away from the notebook
 
 
-def observe_apart(function: Callable, exercise: Exercise, backend: str) -> list[Observation]:
+def pickled(observation: Observation) -> bytes:
+    return base64.b64encode(pickle.dumps(observation))
+
+
+def unpickled(line: bytes) -> Observation:
+    return pickle.loads(base64.b64decode(line))
+
+
+def observe_apart(
+    function: Callable,
+    exercise: Exercise,
+    backend: str,
+    pack: Callable[[Observation], bytes] = pickled,
+    unpack: Callable[[bytes], Observation] = unpickled,
+) -> list[Observation]:
     """Run all probes within the exercise's time; the first that does not end is TimedOut."""
 
     def work(write: Callable[[bytes], None]) -> None:
@@ -238,8 +252,10 @@ def observe_apart(function: Callable, exercise: Exercise, backend: str) -> list[
             write(pack(observation))
 
     lines, forged, late = lines_of(work, exercise.seconds, can_fork(exercise))
-    seen = [*_understood(lines), *([Observation(late)] if late else [])]
-    seen = _complete(seen, exercise)
+    seen: list[Observation] = []
+    with contextlib.suppress(ValueError, EOFError, pickle.UnpicklingError):  # an answer may write
+        seen.extend(map(unpack, lines))
+    seen = _complete([*seen, *([Observation(late)] if late else [])], exercise)
     if forged:
         seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))
     return seen
@@ -254,9 +270,7 @@ def lines_of(work: Work, seconds: float, forks: bool) -> Lines:
 
     Gives the lines, whether somebody else wrote into the pipe, and what ended it early.
     """
-    if forks:
-        return _in_a_fork(work, seconds)
-    return _in_a_thread(work, seconds)
+    return (_in_a_fork if forks else _in_a_thread)(work, seconds)
 
 
 def can_fork(exercise: Exercise) -> bool:
@@ -271,10 +285,8 @@ def can_fork(exercise: Exercise) -> bool:
 def has_accelerator() -> bool:
     """Whether PyTorch is loaded and sees a device beside the processor, such as a GPU."""
     torch = sys.modules.get("torch")
-    if torch is None:
-        return False
-    known = getattr(torch, "accelerator", None)  # since PyTorch 2.6
-    return torch.cuda.is_available() or (known is not None and known.is_available())
+    kinds = (getattr(torch, kind, None) for kind in ("cuda", "accelerator"))  # since PyTorch 2.6
+    return any(kind is not None and kind.is_available() for kind in kinds)
 
 
 def _in_a_fork(work: Work, seconds: float) -> Lines:
@@ -324,14 +336,6 @@ def _end(child: int, seconds: float) -> bool:
         late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
         return late or used.ru_utime + used.ru_stime >= seconds
     return False
-
-
-def _understood(lines: list[bytes]) -> list[Observation]:
-    """The observations, up to a line that is none; an answer may write into the pipe too."""
-    seen: list[Observation] = []
-    with contextlib.suppress(ValueError):
-        seen.extend(map(unpack, lines))
-    return seen
 
 
 def _quiet_and_small(seconds: float) -> None:
@@ -449,52 +453,3 @@ def interrupt(thread: threading.Thread) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(
         ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
     )
-
-
-# ---------------------------------------------------------------- as text, and back
-
-TAGGED = {cls.__name__: cls for cls in (Raised, Opaque, TimedOut, About, Untested)}
-
-
-def pack(observation: Observation) -> bytes:
-    """Write an observation as one line of JSON: nothing that is read back can run."""
-    notes = [list(observation.changed), list(observation.remarks)]
-    return json.dumps([_pack(observation.value), *notes]).encode()
-
-
-def unpack(line: bytes) -> Observation:
-    """Read an observation; ValueError for anything that `pack` would not write."""
-    try:
-        value, *notes = json.loads(line)
-        changed, remarks = (tuple(map(str, texts)) for texts in notes)
-        return Observation(_unpack(value), changed, remarks)
-    except (LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
-        raise ValueError(f"not an observation: {line[:80]!r}") from error
-
-
-def _pack(x: Any) -> Any:
-    if isinstance(x, np.ndarray):
-        x = np.ascontiguousarray(x)
-        return {"array": base64.b64encode(x).decode(), "dtype": x.dtype.str, "shape": x.shape}
-    if isinstance(x, list):
-        return [_pack(value) for value in x]
-    if isinstance(x, dict):
-        return {"pairs": [[_pack(key), _pack(value)] for key, value in x.items()]}
-    if type(x).__name__ in TAGGED:
-        return {"tag": type(x).__name__, "fields": vars(x)}
-    return x
-
-
-def _unpack(x: Any) -> Any:
-    if isinstance(x, list):
-        return [_unpack(value) for value in x]
-    if not isinstance(x, dict):
-        return x
-    if "array" in x:
-        dtype = np.dtype(x["dtype"])
-        if dtype.kind not in "biuf":
-            raise ValueError(f"dtype is {dtype}, but must be of numbers or truth values")
-        return np.frombuffer(base64.b64decode(x["array"]), dtype).reshape(x["shape"])
-    if "pairs" in x:
-        return {_unpack(key): _unpack(value) for key, value in x["pairs"]}
-    return TAGGED[x["tag"]](**x["fields"])

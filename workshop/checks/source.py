@@ -7,15 +7,17 @@ import linecache
 import symtable
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from workshop.exercises import exercises
 
-SIMPLE = (bool, int, float, complex, str, bytes, type(None))
-OWN = ("workshop.mine", "my_transformer", "__main__")  # modules of the learner's
+LEARNERS = ("my_transformer", "__main__")  # modules of theirs
+FUTURE = "from __future__ import annotations"  # what they name need not be imported
+LONG = 2000  # letters of a constant
+TENSORS = "from workshop.checks.sandbox import on_tensors"
 
 
 class Obstacle(Exception):
@@ -24,11 +26,23 @@ class Obstacle(Exception):
 
 @dataclass
 class Piece:
-    """Definitions by name in the order they are needed, and import lines by the name they bind."""
+    """Definitions by name in the order they are needed, lines that import, and the functions of
+    exercises that are called."""
 
     definitions: dict[str, str] = field(default_factory=dict)
-    imports: dict[str, str] = field(default_factory=dict)
-    wanted: set[str] = field(default_factory=set)  # exercise functions that are called
+    imports: set[str] = field(default_factory=set)
+    wanted: set[str] = field(default_factory=set)
+
+    def text(self, title: str, tensors: bool) -> str:
+        """A file: its title, imports, what the answer uses, and the answer, maybe on tensors."""
+        lines = self.imports | {f"from workshop.mine import {name}" for name in self.wanted}
+        *used, answer = self.definitions.values()
+        if tensors:
+            lines.add(TENSORS)
+            answer = "@on_tensors\n" + answer.removeprefix("@on_tensors\n")
+        imports = "\n".join(sorted(lines, key=lambda line: (line.startswith("from"), line)))
+        head = "\n\n".join(filter(None, [f'"""{title}"""', FUTURE, imports]))
+        return "\n\n\n".join([head, *used, answer]) + "\n"
 
 
 def piece_of(function: Callable, name: str) -> Piece:
@@ -38,17 +52,6 @@ def piece_of(function: Callable, name: str) -> Piece:
     return piece
 
 
-def import_lines(piece: Piece, mine: Collection[str] = ()) -> dict[str, str]:
-    """The import lines of a piece by the name they bind, with those of the course's functions that
-    are not `mine`."""
-    homes = {name: exercises()[name].reference.__module__ for name in sorted(piece.wanted)}
-    course = {n: f"from {home} import {n}" for n, home in homes.items() if n not in mine}
-    return piece.imports | course
-
-
-# ---------------------------------------------------------------- the source
-
-
 def source_of(function: Callable, name: str) -> str:
     """The text of a function's definition, from the margin."""
     called, definition = getattr(function, "__name__", name), f"write `def {name}(…):`"
@@ -56,8 +59,12 @@ def source_of(function: Callable, name: str) -> str:
         raise Obstacle(f"a lambda has no name of its own: {definition} with a `return`")
     if called != name:
         raise Obstacle(f"it was defined as `{called}`: {definition}")
-    text = _class_source(function) if inspect.isclass(function) else _function_source(function)
-    if getattr(ast.parse(text).body[0], "name", None) != name:
+    try:
+        text = _class_source(function) if inspect.isclass(function) else _function_source(function)
+        plain = getattr(ast.parse(text).body[0], "name", None) == name
+    except (OSError, TypeError, SyntaxError, ValueError):
+        raise Obstacle("its source cannot be read") from None
+    if not plain:
         raise Obstacle(f"its source is no plain definition: {definition}")
     return text
 
@@ -67,14 +74,9 @@ def _function_source(function: Callable) -> str:
     if not isinstance(plain, FunctionType):
         raise Obstacle("it is not written as a function: begin it with `def`")
     if free := plain.__code__.co_freevars:
-        names = ", ".join(f"`{name}`" for name in free if name != "__class__")
+        names = ", ".join(f"`{name}`" for name in free)
         raise Obstacle(f"it is made inside another function, of which it uses {names}")
-    try:
-        text = written(plain).strip("\n")
-        ast.parse(text)
-    except (OSError, TypeError, SyntaxError, ValueError):
-        raise Obstacle("its source cannot be read") from None
-    return text
+    return written(plain).strip("\n")
 
 
 def written(function: Callable) -> str:
@@ -82,20 +84,26 @@ def written(function: Callable) -> str:
     return textwrap.dedent(inspect.getsource(function))
 
 
-def written_or_at_hand(function: FunctionType) -> str:
-    """The text of a definition, or the one that a caller made it of. Raises OSError without any."""
+def source_at(function: Any) -> tuple[str, int, dict[str, Any]]:
+    """The text of a function or class, its first line in its cell, and the names it finds there.
+
+    Raises OSError where no text is at hand, ValueError for a function that uses another's names.
+    """
+    if inspect.isclass(function):
+        text, methods = _class_source(function), _methods(function)
+        first = next(line for line, s in enumerate(text.splitlines()) if "def " in s)
+        return text, min(m.__code__.co_firstlineno for m in methods) - first, _scope(function)
+    if not isinstance(function, FunctionType) or function.__code__.co_freevars:
+        raise ValueError("function must be written with def, and use no other function's names")
     try:
-        return written(function)
+        text = written(function)
     except OSError:
-        return text_of_callers(function)
+        text = text_of_callers(function)
+    return text, function.__code__.co_firstlineno, function.__globals__
 
 
 def text_of_callers(function: FunctionType) -> str:
-    """The text that a function was made of by `exec`, where a caller of the check still has it.
-
-    So answers that a script reads from a file are repaired too. It counts only if it compiles to
-    the very code of the function. Raises OSError where there is none.
-    """
+    """The text that a script has read, and made this very function of. OSError without one."""
     start, frame = f"def {function.__name__}(", inspect.currentframe()
     while frame := frame.f_back:
         for value in (*frame.f_locals.values(), *frame.f_globals.values()):
@@ -110,14 +118,13 @@ def _makes(source: str, function: FunctionType) -> bool:
     """Whether a text compiles to the code of a function."""
     own = function.__code__
     with contextlib.suppress(SyntaxError, ValueError):
-        made = compile(source, "<answer>", "exec").co_consts
-        codes = [code for code in made if isinstance(code, CodeType)]
-        return any(c.co_code == own.co_code and c.co_names == own.co_names for c in codes)
+        made = [c for c in compile(source, "", "exec").co_consts if isinstance(c, CodeType)]
+        return any((c.co_code, c.co_names) == (own.co_code, own.co_names) for c in made)
     return False
 
 
 def _methods(cls: type) -> list[FunctionType]:
-    return [value for value in vars(cls).values() if isinstance(value, FunctionType)]
+    return [inspect.unwrap(m) for m in vars(cls).values() if isinstance(m, FunctionType)]
 
 
 def _class_source(cls: type) -> str:
@@ -128,21 +135,15 @@ def _class_source(cls: type) -> str:
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
                 start = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 return textwrap.dedent("".join(lines[start - 1 : node.end_lineno])).strip("\n")
-    raise Obstacle(f"it uses the notebook's class `{cls.__name__}`, whose source cannot be read")
-
-
-# ---------------------------------------------------------------- the names
+    raise OSError("no text of it is at hand")
 
 
 def names_used(source: str) -> list[str]:
-    """The global names that a definition uses, in order, without those of annotations alone,
-    which are never looked up."""
+    """The global names that a definition looks up, in order: not those of annotations alone."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.returns = None
-        elif isinstance(node, ast.arg):
-            node.annotation = None
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.arg):
+            node.returns = node.annotation = None
     return list(dict.fromkeys(_globals(symtable.symtable(ast.unparse(tree), "kept", "exec"))))
 
 
@@ -155,14 +156,10 @@ def _globals(table: symtable.SymbolTable) -> Iterator[str]:
         yield from _globals(child)
 
 
-# ---------------------------------------------------------------- what each name is
-
-
 def _add(function: Callable, name: str, piece: Piece) -> None:
     """Add a definition, after everything of the notebook that it needs."""
-    source = source_of(function, name)
+    source, scope = source_of(function, name), _scope(function)
     piece.definitions[name] = ""  # seen: two functions may call each other
-    scope = _scope(function)
     for used in names_used(source):
         if used not in piece.definitions and used in scope and not used.startswith("__"):
             _resolve(used, scope[used], piece)
@@ -170,61 +167,49 @@ def _add(function: Callable, name: str, piece: Piece) -> None:
     piece.definitions[name] = source
 
 
-def _scope(function: Callable) -> Mapping[str, Any]:
-    if inspect.isclass(function):
-        return next((method.__globals__ for method in _methods(function)), {})
-    return inspect.unwrap(function).__globals__
+def _scope(function: Callable) -> dict[str, Any]:
+    methods = _methods(function) if inspect.isclass(function) else [inspect.unwrap(function)]
+    return methods[0].__globals__ if methods else {}
 
 
 def _resolve(name: str, value: Any, piece: Piece) -> None:
     """Say in code what a global name of the notebook is."""
-    if isinstance(value, ModuleType):
-        piece.imports[name] = _import_of_module(name, value.__name__)
-    elif name in exercises() and callable(value):
-        piece.wanted.add(name)
-    elif name in exercises():
-        raise Obstacle(f"it uses the notebook's `{name}`, which is no function there")
-    elif line := _import_of(name, value):
-        piece.imports[name] = line
+    line = _import_of(name, value)
+    # Modules of the course have more options than their exercises ask for, so they stay its own.
+    course = line and line.startswith("from helpers") and not inspect.isclass(value)
+    if name in exercises() and callable(value) and (course or not line):
+        piece.wanted.add(name)  # whose it is, `mine` says when it is called
+    elif line:
+        piece.imports.add(line)
     elif isinstance(value, FunctionType | type) or hasattr(value, "__wrapped__"):
-        _add_helper(name, value, piece)
+        try:
+            _add(value, name, piece)
+        except Obstacle as obstacle:
+            raise Obstacle(f"it uses the notebook's `{name}`: {obstacle}") from None
     elif _is_simple(value):
         piece.definitions[name] = f"{name} = {value!r}"
     else:
         raise Obstacle(f"it uses the notebook's `{name}`")
 
 
-def _add_helper(name: str, value: Any, piece: Piece) -> None:
-    """A function of the learner's own that an answer calls."""
-    try:
-        _add(value, name, piece)
-    except Obstacle as obstacle:
-        if str(obstacle).startswith("it uses the notebook's"):
-            raise
-        raise Obstacle(f"it uses the notebook's `{name}`, and {obstacle}") from None
-
-
-def _import_of_module(name: str, home: str) -> str:
-    if home in OWN:
-        raise Obstacle(f"it uses `{name}`, that is, itself")
-    return f"import {home}" if home == name else f"import {home} as {name}"
-
-
 def _import_of(name: str, value: Any) -> str | None:
-    """The import line of what a library defines, None for what the notebook does."""
-    own = getattr(value, "__name__", None)
-    places = [getattr(value, "__module__", None), "numpy", "math", "torch", "torch.nn.functional"]
-    for place in places if isinstance(own, str) else []:  # ufuncs and builtins have no home
-        module = sys.modules.get(place) if isinstance(place, str) and place not in OWN else None
-        if module is not None and getattr(module, own, None) is value:
+    """The import line of a module or what a library defines, None for what the notebook does."""
+    if isinstance(value, ModuleType):
+        home = value.__name__
+        return f"import {home}" + (f" as {name}" if home != name else "")
+    own, home = getattr(value, "__name__", None), str(getattr(value, "__module__", ""))
+    places = [home, "numpy", "math", "torch", "torch.nn.functional"]  # ufuncs have no home
+    for place in places if isinstance(own, str) else []:
+        known = None if place.startswith(LEARNERS) else sys.modules.get(place)
+        if getattr(known, own, None) is value:
             return f"from {place} import {own}" + (f" as {name}" if own != name else "")
     return None
 
 
 def _is_simple(value: Any) -> bool:
-    """Numbers, text, truth, None and tuples of these, which Python reads back as it writes them."""
-    if type(value) is tuple:
-        return all(map(_is_simple, value))
-    with contextlib.suppress(ValueError, SyntaxError):
-        return type(value) in SIMPLE and bool(ast.literal_eval(repr(value)) == value)
+    """What Python reads back as it writes it: numbers, text, truth, None, short lists of these."""
+    with contextlib.suppress(Exception):
+        text = repr(value)
+        read = ast.literal_eval(text if len(text) < LONG else "")
+        return type(read) is type(value) and read == value
     return False

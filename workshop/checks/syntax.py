@@ -1,11 +1,19 @@
-"""A function as a syntax tree: the places in it, what stands there, and other names for them."""
+"""An answer as a syntax tree: the places in it, what stands there, and its words as a bag."""
 
 import ast
 import copy
+import itertools
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 MODULES = {"np", "torch", "math", "F", "nn", "np.linalg", "torch.nn", "torch.nn.functional"}
+HOMES = re.compile(r"np\.newaxis|\b(?:np|torch|math)\.")
+WORD = re.compile(r"[A-Za-z_]\w*|\d+\.?\d*(?:e-?\d+)?|\*\*|//|[-+*/@~<>=!|&%]=?|[()\[\],:]")
+BRACKETS = set("()[],:")
+
+Definition = ast.FunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True)
@@ -40,16 +48,6 @@ def places(tree: ast.AST) -> Iterator[Place]:
                 yield from places(node)
 
 
-def text(node: ast.AST) -> str:
-    """The code of a node; of equal nodes the same."""
-    return ast.unparse(node)
-
-
-def expression(code: str) -> ast.expr:
-    """The node of a piece of code."""
-    return ast.parse(code, mode="eval").body
-
-
 def is_value(place: Place) -> bool:
     """Whether a place holds an expression that is read, and may be any other."""
     node, parent = place.node, place.parent
@@ -59,24 +57,23 @@ def is_value(place: Place) -> bool:
     return not stored and not isinstance(parent, ast.JoinedStr | ast.FormattedValue)
 
 
-def arguments(function: ast.FunctionDef) -> list[str]:
-    """The names of its parameters."""
-    given = function.args
-    return [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+def functions(tree: Definition) -> dict[str, ast.FunctionDef]:
+    """The functions of a definition by name: itself, or the methods of a class."""
+    found = tree.body if isinstance(tree, ast.ClassDef) else [tree]
+    return {f.name: f for f in found if isinstance(f, ast.FunctionDef)}
+
+
+def arguments(tree: Definition) -> list[str]:
+    """The names of its parameters; of a class, those of its methods."""
+    given = [f.args for f in functions(tree).values()]
+    every = (arg.arg for g in given for arg in (*g.posonlyargs, *g.args, *g.kwonlyargs))
+    return list(dict.fromkeys(every))
 
 
 def assigned(tree: ast.AST) -> list[str]:
     """The local names in the order of their assignments."""
     stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
     return list(dict.fromkeys(n.id for n in stored if isinstance(n.ctx, ast.Store)))
-
-
-def blocks(tree: ast.AST) -> Iterator[Place]:
-    """The lists of statements in a function, as places."""
-    for node in ast.walk(tree):
-        for name in ("body", "orelse"):
-            if isinstance(getattr(node, name, None), list):
-                yield Place(node, name)
 
 
 def called(node: ast.AST) -> str:
@@ -86,7 +83,7 @@ def called(node: ast.AST) -> str:
 
 def is_computed(node: ast.expr) -> bool:
     """Whether a method belongs to a value, not to a module such as np."""
-    return not (isinstance(node, ast.Name) and node.id in MODULES) and text(node) not in MODULES
+    return ast.unparse(node) not in MODULES
 
 
 class Renamed(ast.NodeTransformer):
@@ -97,10 +94,65 @@ class Renamed(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         new = self.names.get(node.id)
-        if new is None:
+        if new is None or not isinstance(node.ctx, ast.Load):
             return node
-        return copy.deepcopy(new) if isinstance(node.ctx, ast.Load) or is_name(new) else node
+        return copy.deepcopy(new)
 
 
-def is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
+class _Plain(ast.NodeTransformer):
+    """The same tree without annotations and docstrings."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        if ast.get_docstring(node) is not None and len(node.body) > 1:
+            node.body = node.body[1:]
+        return self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns = None
+        return self.visit_ClassDef(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        node.annotation = None
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+
+def bare(tree: Definition) -> Definition:
+    """A definition without docstring and annotations, its lines where they were."""
+    return _Plain().visit(copy.deepcopy(tree))
+
+
+# ---------------------------------------------------------------- words
+
+
+def locals_of(tree: Definition) -> frozenset[str]:
+    return frozenset(assigned(tree)) - set(arguments(tree))
+
+
+def tokens(text: str, own: frozenset[str] = frozenset()) -> list[str]:
+    """The words and signs of a text; local names are one word, np.f(x) and x.f() the same."""
+    found = WORD.findall(HOMES.sub(lambda m: "None" if "newaxis" in m[0] else "", text))
+    return ["v" if w in own else f"{float(w):g}" if w[0].isdigit() else w for w in found]
+
+
+def words(text: str, own: frozenset[str] = frozenset()) -> Counter:
+    """The words of a text as a bag, without brackets."""
+    return Counter(w for w in tokens(text, own) if w not in BRACKETS)
+
+
+def body_text(tree: Definition) -> str:
+    return "\n".join(map(ast.unparse, tree.body))
+
+
+def pairs(tree: Definition) -> Counter:
+    """The words of a body with brackets, and neighbours: what tells an exchange from nothing."""
+    found = tokens(body_text(tree), locals_of(tree))
+    return Counter(found) + Counter(itertools.pairwise(found))
+
+
+def distance(a: Counter, b: Counter) -> int:
+    return ((a - b) + (b - a)).total()

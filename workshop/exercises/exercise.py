@@ -1,35 +1,49 @@
-"""What an exercise is: a reference, probes, answers, the whys of its expressions, misconceptions.
+"""What an exercise is: one solution, two hints, probes, and slips. Its task stands in the notebook.
 
-    softmax = Exercise(attention.softmax, "05", level=2, minutes=8, task=..., hints=(...))
-    softmax.answer("def softmax(x, axis=-1): ...")  # as a learner writes it, on several lines
-    softmax.why("keepdims=True", "Each sum keeps its axis, so that it divides its own row.")
-    softmax.probe("three scores", np.array([1.0, 2.0, 3.0]))
-    softmax.probe("a batch of two sentences", numbers(2, 3, 4))
+    softmax = exercise(
+        "def softmax(x, axis=-1): …",      # or the course's own function: its text is the solution
+        hints="What does np.exp(1000) give?\\nSubtract the largest along the axis, …",
+        probes=[("three scores", [1.0, 2.0, 3.0]), ("a batch", numbers(2, 3, 4))],
+        slips=\"\"\"
+            axis-ignored: axis=axis → axis=-1
+                The axis argument is ignored. The caller chooses along which the weights sum to 1.
+        \"\"\",
+    )
 
-    @softmax.mistake
-    def one_sum_for_everything(x, axis=-1):
-        \"\"\"All entries together sum to 1. Each row needs its own sum: axis=-1.\"\"\"
-        ...
-
-Probes stand in order, the smallest first: the first that tells an answer from the reference is
-what the learner sees. The name of a mistake is its id, its docstring what the learner reads.
+A slip is a name, an edit of the solution, and below it what the learner reads who made it; it is
+recognised by equal results on all probes. `⊕` joins edits that are made together, `⏎` stands for a
+new line, `∅` for nothing; an edit is made wherever it fits, below the first line. `ways` are other
+solutions: they lend their parts to repairs, and a slip that does not fit the solution is made in
+the first of them that it fits. Probes stand in order, the smallest first: the first that tells an
+answer from the solution is what the learner sees.
 """
 
+import ast
+import copy
 import inspect
+import math
+import re
 import textwrap
+import warnings
 import zlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+ROOMS = ("text", "attention", "blocks", "decoding")  # of the course, at hand in every solution
 
 
 @dataclass(frozen=True)
 class Draw:
     """Random numbers to try a function on, drawn when a probe takes them: `5 * numbers(2, 3)`."""
 
-    make: Callable[[np.random.Generator], np.ndarray]
+    make: Callable[[np.random.Generator], Any]
 
     __array_ufunc__ = None  # an array to the left of an operator leaves the work to this class
 
@@ -37,20 +51,12 @@ class Draw:
         """What a function makes of the numbers."""
         return Draw(lambda rng: change(self.make(rng)))
 
-    def __mul__(self, other: Any) -> "Draw":
-        return self.then(lambda x: x * other)
-
-    def __add__(self, other: Any) -> "Draw":
-        return self.then(lambda x: x + other)
-
-    __rmul__, __radd__ = __mul__, __add__
+    __rmul__ = __mul__ = lambda self, other: self.then(lambda x: x * other)
+    __radd__ = __add__ = lambda self, other: self.then(lambda x: x + other)
 
 
 def numbers(*shape: int) -> Draw:
-    """Float32 numbers from a normal distribution; each probe draws its own, by its label.
-
-    So a new probe moves no number of another.
-    """
+    """Float32 numbers from a normal distribution, drawn anew for each probe, by its label."""
     return Draw(lambda rng: rng.normal(size=shape).astype(np.float32))
 
 
@@ -75,65 +81,74 @@ class Probe:
     label: str
     run: Callable[[Callable], Any]
     args: tuple = ()
-    kwargs: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A function that makes one mistake, and the sentence that names it."""
+class Slip:
+    """A solution with one thing gone wrong; `why` says what to whom made it."""
 
-    id: str
-    message: str
-    function: Callable
-
-
-@dataclass(frozen=True)
-class Why:
-    """What an expression is for; `code` is the expression, in one or more spellings."""
-
-    code: tuple[str, ...]
-    text: str
+    name: str
+    edits: tuple[tuple[str, str], ...]
+    why: str
+    right: str  # the text of the solution that it is made of
+    wrong: str
 
 
 @dataclass
 class Exercise:
-    """A function to write.
+    """A function or class to write, made by `exercise`.
 
-    `level` is 1 to 3; `task` two sentences; `hints` a nudge, the idea, the line. `backends` are
-    tried in turn: "numpy" hands the function arrays, "torch" tensors. Where the result may hold
-    whole numbers or floats alike, `whole_numbers` is True. `seconds` is its time limit. `trains` is
-    True where answers may run PyTorch's backward, which not every fork can; `prepare` loads what
-    answers need and what would take too much of their time.
+    `backends` are tried in turn: "numpy" hands the function arrays, "torch"
+    tensors. Where the result may hold whole numbers or floats alike, `whole_numbers` is True.
+    `seconds` is its time limit. `trains` is True where answers may run PyTorch's backward, which
+    not every fork can; `prepare` loads what answers need and what would take too much of their
+    time. The loader writes `notebook`.
     """
 
-    reference: Callable
-    notebook: str
-    level: int
-    minutes: int
-    task: str
-    hints: tuple[str, str, str]
+    solution: str
+    hints: tuple[str, ...]
+    told: str  # the slips as they are written
+    course: Callable | None = None
+    ways: tuple[str, ...] = ()
+    probes: list[Probe] = field(default_factory=list)
     backends: tuple[str, ...] = ("numpy", "torch")
     whole_numbers: bool = False
     seconds: float = 2.0
     trains: bool = False
     prepare: Callable[[], None] | None = None
-    probes: list[Probe] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)
-    whys: list[Why] = field(default_factory=list)
-    mistakes: list[Mistake] = field(default_factory=list)
+    notebook: str = ""
 
     @property
     def name(self) -> str:
-        return self.reference.__name__
+        return re.search(r"^(?:def|class) (\w+)", self.solution, re.MULTILINE)[1]
 
     @property
-    def parameters(self) -> list[str]:
-        return list(inspect.signature(self.reference).parameters)
+    def is_class(self) -> bool:
+        return f"class {self.name}" in self.solution
 
-    def probe(self, label: str, *args: Any, **kwargs: Any) -> None:
-        """Compare what the function returns for these arguments, each Draw of them drawn."""
-        args, kwargs = drawn((args, kwargs), label)
-        self.probes.append(Probe(label, lambda fn: fn(*args, **kwargs), args, kwargs))
+    @cached_property
+    def tree(self) -> ast.FunctionDef | ast.ClassDef:
+        """The solution's definition, the last of its text."""
+        return definition_of(self.solution, self.name)
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        given = [] if self.is_class else self.tree.args.args
+        return [arg.arg for arg in given]
+
+    @property
+    def header(self) -> str:
+        """How an answer begins."""
+        return next(x for x in self.solution.splitlines() if x.startswith(("def ", "class ")))[:-1]
+
+    @cached_property
+    def reference(self) -> Callable:
+        """The course's own, else the solution; what a notebook goes on with."""
+        return self.course or made(self.solution, self.name, f"workshop.exercises.n{self.notebook}")
+
+    @cached_property
+    def slips(self) -> list[Slip]:
+        return [slip_of(*told, (self.solution, *self.ways)) for told in blocks(self.told)]
 
     def experiment(self, label: str) -> Callable:
         """Compare what the decorated function finds out about an answer.
@@ -142,26 +157,148 @@ class Exercise:
         """
         return lambda run: self.probes.append(Probe(label, run)) or run
 
-    def answer(self, source: str) -> None:
-        """Add a right answer as a learner writes it, with the names that its notebook has.
+    def module(self, label: str, sizes: Sequence[int], *inputs: Any, **options: Any) -> None:
+        """Compare a module's parameters, and its results for inputs (Draws, or arrays)."""
+        from workshop.exercises import modules
 
-        The first is the solution that is shown; all lend their parts to the repair of wrong ones.
-        """
-        self.answers.append(textwrap.dedent(source).strip())
+        x = drawn(inputs, label)
+        self.probes.append(Probe(label, lambda fn: modules.compared(fn, sizes, x, **options)))
 
-    def why(self, code: str, text: str) -> None:
-        """Say what an expression is for; `code` may hold several spellings, split at " | "."""
-        self.whys.append(Why(tuple(code.split(" | ")), text))
 
-    def mistake(self, function: Callable, told_by: Callable | None = None) -> Callable:
-        """Add a known mistake; its docstring tells the learner what is wrong and what is needed.
+def exercise(solution: str | Callable, *, hints: str, slips: str, probes: Sequence[tuple] = (),
+             ways: Sequence[str] = (), course: Callable | None = None,
+             **about: Any) -> Exercise:  # fmt: skip
+    """Make an exercise of its texts; `about` is what Exercise takes besides.
 
-        Where one function makes several, another lends name and docstring: `told_by`.
-        """
-        said = told_by or function
-        message = " ".join(inspect.getdoc(said).split())
-        self.mistakes.append(Mistake(said.__name__.replace("_", "-"), message, function))
-        return function
+    A solution that is a function of the course stands for its text. Each probe is a label and
+    arguments; lists of numbers become arrays, and each Draw its numbers.
+    """
+    if callable(solution):
+        solution, course = text_of(solution), solution
+    steps = tuple(map(str.strip, textwrap.dedent(hints).strip().splitlines()))
+    known = Exercise(plain(solution), steps, slips, course, tuple(map(plain, ways)), **about)
+    for label, *args in probes:
+        args = tuple(map(as_array, drawn(args, label)))
+        known.probes.append(Probe(label, lambda fn, args=args: fn(*args), args))
+    return known
+
+
+def plain(text: str) -> str:
+    """A text from the margin."""
+    return textwrap.dedent(text).strip()
+
+
+def as_array(x: Any) -> Any:
+    """A list of numbers, or of such lists, as an array; anything else as it is."""
+    if not isinstance(x, list) or not x:
+        return x
+    array = np.array(x, dtype=object) if any(callable(y) for y in x) else np.array(x)
+    return array if array.dtype.kind in "biuf" else x
+
+
+# ---------------------------------------------------------------- the solution
+
+
+def made(source: str, name: str, home: str = "workshop.exercises") -> Callable:
+    """What a text defines, with the names that a notebook has at hand; PyTorch if it is named."""
+    scope = at_hand("torch" in source or "nn." in source) | {"__name__": home}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a slip may be odd Python
+        exec(compile(source, f"<{name}>", "exec"), scope)
+    return scope[name]
+
+
+def at_hand(torch: bool) -> dict[str, Any]:
+    """NumPy, a few of Python's own, the functions of the course, and maybe PyTorch's."""
+    scope: dict[str, Any] = {"np": np, "math": math, "copy": copy, "Counter": Counter}
+    scope |= {"pairwise": pairwise, "deepcopy": copy.deepcopy}
+    if torch:
+        layers, pt = import_module("helpers.layers"), import_module("torch")
+        scope |= {"torch": pt, "nn": pt.nn, "F": pt.nn.functional}
+        scope |= {n: getattr(layers, n) for n in ("MultiHeadAttention", "FeedForward")}
+    for room in ROOMS:
+        found = vars(import_module(f"helpers.{room}"))
+        scope |= {n: f for n, f in found.items() if inspect.isfunction(f) and n[0] != "_"}
+    return scope
+
+
+def text_of(function: Callable) -> str:
+    """A function of the course as a learner writes it: no annotations, docstring, checks."""
+    source = textwrap.dedent(inspect.getsource(function))
+    lines, node = source.splitlines(), ast.parse(source).body[0]
+    for arg in node.args.args:
+        arg.annotation = None
+    header = f"def {node.name}({ast.unparse(node.args)}):".replace("e-0", "e-")  # 1e-5
+    begin, left = node.body[0].lineno, {n for s in node.body if is_check(s) for n in span(s)}
+    kept = [line for n, line in enumerate(lines[begin - 1 :], begin) if n not in left]
+    return "\n".join([header, *kept])
+
+
+def is_check(statement: ast.stmt) -> bool:
+    """A docstring, an `if` or a loop that does nothing but raise, a call of a check."""
+    if isinstance(statement, ast.Expr):
+        named = ast.unparse(getattr(statement.value, "func", ast.Name("", ast.Load())))
+        return isinstance(statement.value, ast.Constant) or named.lstrip("_").startswith("check")
+    body = getattr(statement, "body", None)
+    return isinstance(body, list) and all(isinstance(s, ast.Raise) or is_check(s) for s in body)
+
+
+def span(statement: ast.stmt) -> range:
+    return range(statement.lineno, statement.end_lineno + 1)
+
+
+def definition_of(source: str, name: str) -> ast.FunctionDef | ast.ClassDef:
+    """The definition of a name in a text."""
+    return next(n for n in ast.parse(source).body if getattr(n, "name", "") == name)
+
+
+# ---------------------------------------------------------------- slips
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Each line at the margin, with the lines below it that stand further in, joined.
+
+    A line that ends in a backslash goes on in the next.
+    """
+    heads: list[list[str]] = []
+    for line in plain(text).splitlines():
+        if heads and heads[-1][-1].endswith("\\"):
+            heads[-1][-1] = heads[-1][-1][:-1] + line.strip()
+        elif line[:1].isspace():
+            heads[-1].append(line.strip())
+        elif line:
+            heads.append([line])
+    return ((head, " ".join(more)) for head, *more in heads)
+
+
+def slip_of(head: str, why: str, sources: Sequence[str]) -> Slip:
+    """The slip of an edit in the first solution that it fits; ValueError where it fits none."""
+    name, _, edit = head.partition(": ")
+    parts = [part.partition(" →") for part in edit.split(" ⊕ ")]
+    edits = tuple((old.replace("⏎", "\n"), written(new)) for old, _, new in parts)
+    for right in sources:
+        if (wrong := edited(right, edits)) != right:
+            return Slip(name, edits, why, right, wrong)
+    raise ValueError(f"slip {name!r} is {edit!r}, but must be an edit of the solution")
+
+
+def written(new: str) -> str:
+    """The right side of an edit as it comes to stand."""
+    return "" if new.strip() == "∅" else new.removeprefix(" ").replace("⏎", "\n")
+
+
+def edited(source: str, edits: Sequence[tuple[str, str]]) -> str:
+    """A solution with all the edits, the same where one does not fit."""
+    begin = re.search(r"^(?:def|class) .*\n", source, re.MULTILINE).end()
+    head, body = source[:begin], source[begin:]
+    for old, new in edits:
+        if not old or old not in body:
+            return source
+        body = body.replace(old, new)
+    return head + body
+
+
+# ---------------------------------------------------------------- what experiments return
 
 
 @dataclass(frozen=True)

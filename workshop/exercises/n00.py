@@ -1,0 +1,124 @@
+"""Notebook 00: the table of bigrams, and how well it foresaw a text."""
+
+from helpers import text as course
+from workshop.exercises.exercise import Probe, Untested, as_array, exercise, numbers
+
+FRUITS = ["we like plums", "we like pears", "they like plums"], "we they like plums pears".split()
+
+bigram_probs = exercise(
+    """
+    def bigram_probs(sentences, vocab, smoothing=0.0):
+        ids = vocab if isinstance(vocab, dict) else {word: i for i, word in enumerate(vocab)}
+        counts = np.full((len(ids), len(ids)), float(smoothing))
+        for sentence in sentences:
+            for word, following in pairwise(sentence.split()):
+                counts[ids[word], ids[following]] += 1
+        total = counts.sum(axis=1, keepdims=True)
+        return counts / np.where(total == 0, 1, total)
+    """,
+    course=course.bigram_probs,
+    hints="""Which words follow *love*, how many are they? What is a row of zeros divided by?
+    Begin counts at smoothing, add 1 per pair; divide each row by its sum, or by 1 if that is 0.""",
+    probes=[
+        ("three sentences", *FRUITS), ("smoothing=1.5", *FRUITS, 1.5),
+        ("the same pair twice", ["go on go on go by"], ["on", "go", "by"]),
+        ("a word at an end, one in no sentence", ["b a", "a b d", "d"], ["c", "d", "b", "a"]),
+        ("a dictionary of word → id", ["x y z", "x z"], {"z": 2, "x": 0, "y": 1})],
+    slips="""
+    next-word-in-the-rows: [ids[word], ids[following]] → [ids[following], ids[word]]
+        Rows and columns are swapped: the word belongs in the row, what follows it in the column.
+    across-sentences: in sentences: → in [" ".join(sentences)]:
+        The last word of a sentence is paired with the first of the next. Take each sentence alone.
+    counts-not-divided: counts / np.where(total == 0, 1, total) → counts
+        These are counts, not probabilities: each row must still be divided by its own sum.
+    zero-by-zero: np.where(total == 0, 1, total) → total
+        A row that nothing follows becomes 0/0, which is nan. Replace a sum of 0 by 1: 0/1 is 0.
+    columns-divided: axis=1 → axis=0
+        Each column is divided by its sum. A row, all that followed one word, must sum to 1: axis=1.
+    no-keepdims: , keepdims=True → ∅
+        The sums lie flat and divide the columns. keepdims=True keeps one beside each row, (V, 1).
+    seen-or-not: += 1 → = 1
+        Each different pair counts once, however often it came. Every time it comes adds one.
+    once-in-a-sentence: pairwise(sentence.split()) → set(pairwise(sentence.split()))
+        A pair that comes twice in one sentence counts once. Count pair by pair, or use np.add.at.
+    last-pair-missed: pairwise(sentence.split()) → pairwise(sentence.split()[:-1])
+        The last pair of each sentence is missed: of T words there are T − 1 pairs.
+    numbered-anew: vocab if isinstance(vocab, dict) else  → ∅
+        The words of a dictionary are numbered anew. Their ids are its values: take those.
+    cut-to-whole-numbers: float(smoothing) → int(smoothing)
+        The smoothing is cut to a whole number, as in an array of whole numbers. Count in floats.
+    even-share-in-empty-rows: total = counts → counts[counts.sum(1) == 0] = 1⏎    total = counts
+        The row of a word that nothing follows is shared out evenly. Without smoothing it stays 0.
+    smoothing-once-in-the-sum: = counts.sum(axis=1 → = smoothing + (counts - smoothing).sum(axis=1
+        A row's sum grows by smoothing once, though each of its V counts does: sum these counts.
+    every-time-the-word-comes: counts.sum(axis=1, keepdims=True) → np.array([[" ".join( \\
+            sentences).split().count(w)] for w in sorted(ids, key=ids.get)]) + len(ids) * smoothing
+        The divisor counts a word also at the end, where nothing follows it. Take its row's sum.
+    """,
+)  # fmt: skip
+
+word_probs = exercise(
+    """
+    def word_probs(sentence, vocab, table):
+        ids = np.array([vocab.index(word) for word in sentence.split()])
+        return table[ids[:-1], ids[1:]]
+    """,
+    hints="""In which row, and in which column, stands the probability of *plums* after *like*?
+    The words' places in vocab are ids. Rows: all ids but the last; columns: all but the first.""",
+    probes=[
+        ("three words", "a c b", list("abc"), [[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [0.0, 0.9, 0.1]]),
+        ("words not in alphabetical order", "b c a d b", list("dbca"), numbers(4, 4).then(abs)),
+        ("ten words of eight", "d a h h b g a d a c", list("abcdefgh"), numbers(8, 8).then(abs)),
+    ],
+    slips="""
+    every-row-with-every-column: [ids[:-1], ids[1:]] → [ids[:-1]][:, ids[1:]]
+        Every row is combined with every column. They belong together pair by pair: one number each.
+    row-and-column-exchanged: [ids[:-1], ids[1:]] → [ids[1:], ids[:-1]]
+        Row and column are exchanged: the word before chooses the row, the one that came the column.
+    so-far: table[ids[:-1], ids[1:]] → np.cumprod(table[ids[:-1], ids[1:]])
+        Each number is the product of those so far. Asked for is the probability of each word alone.
+    last-before-first: [ids[:-1], ids[1:]] → [np.roll(ids, 1), ids]
+        The first word gets a number too, as if the last came before it: index −1 is the end.
+    first-pair-skipped: [ids[:-1], ids[1:]] → [ids[1:-1], ids[2:]]
+        The first pair is skipped. The second word already has one before it: T words, T − 1 pairs.
+    """,
+)
+for e in (bigram_probs, word_probs):  # a list of numbers, or of such lists, is right as well
+    e.probes = [Probe(p.label, lambda fn, p=p: as_array(p.run(fn)), p.args) for p in e.probes]
+
+perplexity = exercise(
+    """
+    def perplexity(probs):
+        surprise = -np.log(probs)
+        return np.exp(surprise.mean())
+    """,
+    hints="""If every word had probability 1/6, what is each surprise, their mean, and exp of that?
+    Three steps: the surprise of each word with np.log, their mean, and exp of the mean.""",
+    probes=[("a die, thrown three times", [1 / 6, 1 / 6, 1 / 6]), ("a single word", [0.3]),
+            ("a half and an eighth", [1 / 2, 1 / 8]), ("a certain word", [0.9, 0.02, 1, 1e-4, 0.7]),
+            ("150 unlikely words", [0.003, 0.006, 0.004] * 50)],
+    slips="""
+    sum-instead-of-mean: surprise.mean() → surprise.sum()
+        Surprises are summed, or probabilities multiplied. Take the mean: it is a number per word.
+    mean-before-log: -np.log(probs) → -np.log(probs.mean())
+        Probabilities are averaged: a very unlikely word hardly counts. First logs, then the mean.
+    product-underflows: np.exp(surprise.mean()) → probs.prod() ** (-1 / len(probs))
+        The product of many probabilities becomes 0 in the computer (underflow): add logs instead.
+    sign: -np.log → np.log
+        A minus is missing: the surprise is −log p, and a perplexity is never below 1.
+    no-exp: np.exp(surprise.mean()) → surprise.mean()
+        The last step is missing: exp of the mean surprise.
+    two-in-place-of-e: np.exp(surprise.mean()) → 2 ** surprise.mean()
+        2 is raised to a natural logarithm. np.log goes with np.exp, and 2** with np.log2.
+    zero-left-out: surprise = → probs = probs[probs > 0]⏎    surprise =
+        A word of probability 0 makes the perplexity infinite. Neither leave it out nor lift its p.
+    """,
+)  # fmt: skip
+
+
+@perplexity.experiment("a word of probability 0")
+def no_chance(fn):
+    try:
+        return {"the perplexity is infinite": fn(as_array([0.5, 0.0])) == float("inf")}
+    except Exception:  # as math.log(0) raises: no number is wrong
+        return Untested()
