@@ -179,7 +179,8 @@ next_token_probs = exercise(
         ("top-p 0.8", MENU, 1.0, None, 0.8), ("hot, then top-p 0.6", MENU, 3.0, None, 0.6),
         ("a top-p the first token reaches", MENU, 1.0, None, 0.3), ("top-k 1", MENU + 2, 1.0, 1),
         ("a top-p below two single tokens", MENU, 1.0, None, 0.2), ("top-k 5", MENU, 1.0, 5),
-        ("top-k 3, top-p 0.8", MENU, 1.0, 3, 0.8), ("top-k 2, top-p 0.85", MENU, 1.0, 2, 0.85),
+        ("top-k 3, top-p 0.8", MENU, 1.0, 3, 0.8), ("top-k 5, top-p 0.6", MENU, 1.0, 5, 0.6),
+        ("top-k 2, top-p 0.85", MENU, 1.0, 2, 0.85),
         ("logits far apart", [-1e3, 1e3, 0.0, 999.0]), ("all three", 2 * numbers(30), 1.5, 9, 0.85),
     ],
     slips="""
@@ -198,6 +199,8 @@ next_token_probs = exercise(
         Top-k sets the cut logits to 0, but exp(0) is 1. Only minus infinity, -inf, gives 0.
     top-p-before-top-k: k:]] = 0⏎        p = p / p.sum() → k:]] = 0
         Top-p counts the probabilities of before top-k. Bring the k likeliest to a sum of 1 first.
+    only-one-of-both: top_p is not None → top_p is not None and top_k is None
+        With top_k, top_p has no effect. Both may be given: cut by top-k first, then by top-p.
     crossing-token-left-out-but-one: before >= top_p → (before + p[order] > top_p) & (before > 0)
         Top-p leaves out the token that crosses top_p. It belongs to those that reach it together.
     top-p-as-threshold-but-the-first: before >= top_p → (p[order] < top_p) & (before > 0)

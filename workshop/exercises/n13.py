@@ -109,6 +109,8 @@ evaluate = exercise(
         Only the last batch counts, as it overwrites those before. Add up over all batches.
     first-batch-alone: in batches → in batches[:1]
         Only the first batch is measured, as where a loop returns too early. Return after the loop.
+    perplexity: return total / count → return np.exp(total / count)
+        This is the perplexity. Asked for is the mean loss per token, of which exp would be that.
     accuracy-instead: nn.functional.cross_entropy(logits, y.flatten(), reduction="sum") → \\
             (logits.argmax(-1) == y.flatten()).sum()
         This is the accuracy, the share of right predictions. Asked for is the cross-entropy.
