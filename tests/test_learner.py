@@ -117,9 +117,9 @@ changed:
     return e / e.sum(axis, keepdims=True)
 The smallest case that shows it: three scores.
 x:
-    1  2  3
-  expected    0.0900    0.2447    0.6652
-  yours     [0.2701]    0.7342    1.9957"""
+  1  2  3
+expected    0.0900    0.2447    0.6652
+yours     [0.2701]    0.7342    1.9957"""
 
 
 def test_the_reason_comes_first_then_the_line_then_numbers_with_one_framed(notebook):
@@ -154,15 +154,15 @@ def test_inputs_are_written_as_short_as_they_are_and_many_are_folded():
 BIG = np.zeros((2, 3, 40, 40))
 BIG[1, 2, 30, 35] = 7
 KINDS = [  # what must come out, what came, and what is shown; a frame is written as brackets
-    (np.eye(2), np.array([[1.0, 0.0], [0.75, 2.0]]), "1.0000    0.0000\n    [0.7500]    2.0000"),
+    (np.eye(2), np.array([[1.0, 0.0], [0.75, 2.0]]), "yours:\n    1.00    0.00\n  [0.75]    2.00"),
     (0 * BIG, BIG, "the first matrix that differs, [1, 2]; rows 29 to 36 of 40; columns 32 to 39"),
-    (0 * BIG, BIG, "  0.0000  [7.0000]    0.0000"),
+    (0 * BIG, BIG, "    0    0    0  [7]    0"),
     (np.array([[True, False]]), np.array([[True, True]]), "True  [True]"),
     (np.ones(2), np.array([np.nan, 2]), "[nan]"), (0.25, 0.5, "expected: 0.2500\nyours: 0.5000"),
     ({"the": 0}, {"The": 0}, "expected: {'the': 0}\nyours: {'The': 0}"),
     ({"rows sum to 1": True}, {"rows sum to 1": False}, "does not hold: rows sum to 1"),
     ({"share": About(0.3, 0.01)}, {"share": About(0.7, 0)}, "share:\nexpected: 0.3000"),
-    ([np.ones(2), np.ones(2)], [np.ones(2), np.zeros(2)], "result 2 of 2:\n  expected"),
+    ([np.ones(2), np.ones(2)], [np.ones(2), np.zeros(2)], "result 2 of 2:\nexpected    1    1"),
     (1.0, TimedOut(), "yours: no answer in time"), (1.0, Opaque("Foo"), "an object of type Foo"),
     (1.0, Raised("ValueError", "no"), "yours: it stopped with ValueError: no"),
     (1.0, Raised("ValueError", "All differ"), "yours: it stopped with ValueError"),

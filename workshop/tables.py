@@ -2,7 +2,7 @@
 
 import html
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ def show(array: Any, rows: Sequence[Any] | None = None, columns: Sequence[Any] |
             markups.append(_tag("div", name, "padding:2px .5em"))
         else:
             grid = _labelled(matrix, rows, columns, decimals)
-            texts.append(f"{name}\n{_text(*grid)}\n" if name else _text(*grid))
-            markups.append(_markup(*grid, name, np.atleast_2d(ground)))
+            texts.append(f"{name}\n{table_text(*grid)}\n" if name else table_text(*grid))
+            markups.append(table_html(*grid, name, np.atleast_2d(ground)))
     # A blank first line: of an output that is folded, JupyterLab shows that line as it is written.
     display(Shown(" \n" + "".join(markups), "\n".join(texts)))
 
@@ -93,7 +93,8 @@ def _labelled(
     return cells, names or [], head or []
 
 
-def _text(cells: list[list[str]], names: list[str], head: list[str]) -> str:
+def table_text(cells: list[list[str]], names: Sequence[str], head: Sequence[str]) -> str:
+    """The table in columns of equal width."""
     width = max(len(text) for line in [*cells, head or [""]] for text in line) + 2
     margin = max(map(len, names), default=0)
     lines = [("", head), *zip(names or [""] * len(cells), cells, strict=True)]
@@ -139,9 +140,8 @@ _NAME = f"text-align:left;{_LINE}"
 _DIGITS = frozenset("-.0123456789")
 
 
-def _markup(
-    cells: list[list[str]], names: list[str], head: list[str], title: str | None, styles: np.ndarray
-) -> str:
+def table_html(cells: list[list[str]], names: Sequence[str], head: Sequence[str], title: str | None,
+               styles: Iterable[Iterable[str]]) -> str:  # fmt: skip
     """The table as HTML; where the page is narrow, it scrolls in a box of its own."""
     caption = _tag("caption", title, _CAPTION) if title else ""
     corner = "<td></td>" if names else ""

@@ -23,17 +23,14 @@ from workshop.checks.compare import (
 )
 from workshop.checks.judge import Evidence
 from workshop.checks.repair import Repair
-from workshop.tables import Shown, display, overview  # noqa: F401 (for whoever shows a verdict)
+from workshop.tables import Shown, display, overview, table_html, table_text  # noqa: F401 (for verdicts)
 
 # Borders that stand out on white and on black; text keeps the colour of its page.
 COLOURS = {"right": "#16885a", "not yet": "#c2640a", "not attempted": "#7b848e"}
 MARKS = {"right": "✓", "not yet": "◐", "not attempted": "○"}
-CELL = "padding:2px 8px;text-align:right;border:1px solid rgba(128,128,128,.35)"
-FRAME = f";outline:2px solid {COLOURS['not yet']};outline-offset:-2px"
-TABLE = "border-collapse:collapse;margin:4px 0;font-variant-numeric:tabular-nums"
+FRAME = f"outline:2px solid {COLOURS['not yet']};outline-offset:-2px"
 FOLD = "display:inline-block;vertical-align:top;margin:4px 20px 0 0"
 ASIDE = "display:inline-block;vertical-align:top;margin:0 16px 0 0"
-CAPTION = "text-align:left;caption-side:top;white-space:nowrap"
 MARKED = "color:inherit;border-radius:2px;background:"  # what goes, what comes
 GONE, CAME = MARKED + "rgba(194,100,10,.28)", MARKED + "rgba(22,136,90,.28)"
 HIGH, WIDE, MANY = 8, 8, 80  # rows and columns of a table that is shown, and cells of all inputs
@@ -103,10 +100,10 @@ def number(x: Any) -> str:
     return f"{x:.4g}" if large else given.number(x)
 
 
-def grid(array: np.ndarray, few: bool = False) -> list[list[str]]:
-    """Write a vector or matrix as rows of cells; with as few decimals as its floats need."""
+def grid(array: np.ndarray) -> list[list[str]]:
+    """Write a vector or matrix as rows of cells, with as few decimals as its floats need."""
     array = np.atleast_2d(array)
-    if not few or array.dtype.kind != "f" or not np.isfinite(array).all():
+    if array.dtype.kind != "f" or not np.isfinite(array).all():
         return [[number(x) for x in row] for row in array]
     enough = (d for d in range(4) if np.allclose(array, np.round(array, d), rtol=0, atol=1e-6))
     decimals = next(enough, 4)
@@ -152,7 +149,7 @@ def inputs_of(inputs: dict[str, Any]) -> list[Part]:
         if is_small(matrix) and matrix.size <= left:
             left -= matrix.size
             shape = f" {value.shape}" if value.ndim > 2 else ""
-            made.append(Table(name + shape, grid(matrix, few=True)))
+            made.append(Table(name + shape, grid(matrix)))
         elif isinstance(value, bool | int | float | str | None):
             said.append(f"`{name} = {value!r}`")
         else:
@@ -233,7 +230,7 @@ def contrast_of_lists(expected: list, obtained: list, whole: bool) -> list[Part]
 def contrast_of_arrays(expected: np.ndarray, obtained: np.ndarray) -> list[Part]:
     """Both as tables, the first number that differs framed; of a large array a piece around it."""
     kinds = {expected.dtype.kind, obtained.dtype.kind}
-    if expected.shape != obtained.shape or not expected.size or len(kinds - set("iuf")) == 2:
+    if expected.shape != obtained.shape or not (len(kinds) == 1 or kinds <= set("iuf")):
         return both(expected, obtained)
     wrong = ~np.isclose(expected.astype(float), obtained.astype(float), RTOL, ATOL, equal_nan=True)
     if not wrong.any():  # only the kind of number differs
@@ -242,13 +239,12 @@ def contrast_of_arrays(expected: np.ndarray, obtained: np.ndarray) -> list[Part]
     batch, inner = place[:axes], expected.shape[axes:]
     window = tuple(map(span, place[axes:], inner, (HIGH, WIDE)))
     framed = (0, *(i - piece.start for i, piece in zip(place[axes:], window, strict=True)))[-2:]
-    texts = [grid(a[batch][window]) for a in (expected, obtained)]
-    where = place_of(expected.shape, batch, window)
+    rows = grid(np.vstack([np.atleast_2d(a[batch][window]) for a in (expected, obtained)]))
+    where, half = place_of(expected.shape, batch, window), len(rows) // 2
     if expected.ndim == 1:
-        rows, heads = [row for text in texts for row in text], ["expected", "yours"]
-        return [*where, [Table("", rows, heads, (1, framed[1]))]]
-    tables = zip(["expected", "yours"], texts, [None, framed], strict=True)
-    return [*where, [Table(name, text, (), frame) for name, text, frame in tables]]
+        return [*where, [Table("", rows, ["expected", "yours"], (1, framed[1]))]]
+    yours = Table("yours", rows[half:], framed=framed)
+    return [*where, [Table("expected", rows[:half]), yours]]
 
 
 def span(index: int, length: int, limit: int) -> slice:
@@ -342,38 +338,21 @@ def shown_parts(parts: Sequence[Part]) -> tuple[str, str]:
     markup, lines = "", []
     for part in parts:
         several = isinstance(part, list)
-        markup += f"<div>{''.join(map(table_html, part))}</div>" if several else paragraph(part)
-        lines += map(table_text, part) if several else [part.replace("`", "")]
+        markup += f"<div>{''.join(map(html_of, part))}</div>" if several else paragraph(part)
+        lines += map(text_of, part) if several else [part.replace("`", "")]
     return markup, printable("\n".join(lines))
 
 
-def table_html(table: Table) -> str:
-    """A table with its caption above, one cell framed."""
-    title = html.escape(table.caption)
-    caption = f'<caption style="{CAPTION}">{title}</caption>' if title else ""
-    rows = "".join(row_html(table, i) for i in range(len(table.cells)))
-    inner = f"{caption}<tbody>{rows}</tbody>"
-    return f'<div style="{ASIDE}"><table style="{TABLE}">{inner}</table></div>'
+def html_of(table: Table) -> str:
+    """A table beside others, one cell framed."""
+    styles = [[FRAME * (table.framed == (i, j)) for j, _ in enumerate(row)]
+              for i, row in enumerate(table.cells)]  # fmt: skip
+    markup = table_html(table.cells, table.heads, (), table.caption, styles)
+    return f'<div style="{ASIDE}">{markup}</div>'
 
 
-def row_html(table: Table, i: int) -> str:
-    """One row, with its head if the table has heads."""
-    style = f"{CELL};text-align:left;font-weight:normal"
-    heads = [html.escape(table.heads[i])] if table.heads else []
-    row = [f'<th scope="row" style="{style}">{name}</th>' for name in heads]
-    for j, cell in enumerate(table.cells[i]):
-        frame = FRAME if table.framed == (i, j) else ""
-        row.append(f'<td style="{CELL}{frame}">{html.escape(cell)}</td>')
-    return f'<tr style="background:none">{"".join(row)}</tr>'
-
-
-def table_text(table: Table) -> str:
-    """A table in columns of equal width, the framed cell in brackets."""
-    heads = list(table.heads) or [""] * len(table.cells)
+def text_of(table: Table) -> str:
+    """A table as text, the framed cell in brackets."""
     cells = [[f"[{cell}]" if table.framed == (i, j) else cell for j, cell in enumerate(row)]
              for i, row in enumerate(table.cells)]  # fmt: skip
-    width = max((len(cell) for row in cells for cell in row), default=0)
-    edge = max(map(len, heads))
-    lines = [f"  {head:<{edge}}" + "".join(f"  {cell:>{width}}" for cell in row)
-             for head, row in zip(heads, cells, strict=True)]  # fmt: skip
-    return "\n".join(([f"{table.caption}:"] if table.caption else []) + lines)
+    return f"{table.caption}:\n" * bool(table.caption) + table_text(cells, table.heads, ())
