@@ -135,9 +135,9 @@ SHIPPED = ["torch", "matplotlib", "anywidget<0.10", "ipywidgets<8", "ipykernel",
 LESSONS = ["00_predict_the_next_word", "08_multi_head"]
 REPORT = """\
 import importlib.metadata, json, pathlib
-import helpers
+import helpers, workshop
 installed = importlib.metadata.distribution("attention-step-by-step")
-widgets = pathlib.Path(helpers.__file__).resolve().parent / "widgets"
+widgets = pathlib.Path(workshop.__file__).resolve().parent / "widgets"
 print(json.dumps({
     "helpers": str(pathlib.Path(helpers.__file__).resolve()),
     "parts": sorted(path.name for path in widgets.iterdir() if path.suffix in (".js", ".css")),

@@ -62,13 +62,13 @@ class Editor:
         self.dump = {id(p.node): ast.dump(p.node) for p in self.values}
         lent = [n.value for n in ast.walk(solution) if isinstance(n, ast.Constant)]
         self.lent = list({repr(v): v for v in lent}.values())
-        self.keywords = [(called(c), k) for c in ast.walk(solution) if isinstance(c, ast.Call)
-                         for k in c.keywords if k.arg]  # fmt: skip
+        self.calls = [c for c in ast.walk(solution) if isinstance(c, ast.Call)]
+        self.keywords = [(called(c), k) for c in self.calls for k in c.keywords if k.arg]
 
     def edits(self) -> Iterator[Edit]:
         for kind in (self.siblings, self.operators, self.call_keywords, self.orders,
                      self.same_keyword_everywhere, self.constants, self.other_names, self.exchanges,
-                     self.line_orders, self.names_at_hand, self.brackets, self.too_much,
+                     self.names_at_hand, self.brackets, self.too_much,
                      self.missing, self.expressions, self.copies):  # fmt: skip
             yield from kind()
 
@@ -162,6 +162,10 @@ class Editor:
                     yield from self.put(p, ast.Call(call.func, call.args, new))
                 new = ast.Call(call.func, call.args, given[:i] + given[i + 1 :])
                 yield from self.put(p, new)
+            for c in self.calls:  # arguments at the end that are missing
+                if called(c) == called(call) and len(c.args) > len(call.args):
+                    args = [*call.args, *c.args[len(call.args) :]]
+                    yield from self.put(p, ast.Call(call.func, args, given))
             for name, k in self.keywords:
                 family = {name, *(n for s in SIBLINGS if name in s for n in s)}
                 if k.arg not in {o.arg for o in given} and called(call) in family:
@@ -207,20 +211,21 @@ class Editor:
                     yield from self.put(p, new)
 
     def exchanges(self) -> Iterator[Edit]:
-        """Two names in each other's place, everywhere."""
+        """Two names in each other's place, everywhere; of a tuple, where they get their values."""
         read = [p for p in self.values if isinstance(p.node, ast.Name)]
+        targets = [n for n in ast.walk(self.function) if isinstance(n, ast.Tuple)
+                   and isinstance(n.ctx, ast.Store)]  # fmt: skip
+        for t in targets:
+            for i, j in itertools.combinations(range(len(t.elts)), 2):
+                yield [(Place(t, "elts", i), t.elts[j]), (Place(t, "elts", j), t.elts[i])]
+        unpacked = {getattr(n, "id", "") for t in targets for n in t.elts}
         for a, b in itertools.combinations(self.names, 2):
+            if {a, b} <= unpacked:
+                continue
             both = [p for p in read if p.node.id in (a, b)]
             if {p.node.id for p in both} == {a, b}:
                 other = {a: b, b: a}
                 yield [(p, ast.Name(other[p.node.id], ast.Load())) for p in both]
-
-    def line_orders(self) -> Iterator[Edit]:
-        for s, body in bodies(self.function):
-            for i in range(len(body) - 1):
-                if not isinstance(body[i + 1], ast.Return):
-                    turned = [*body[:i], body[i + 1], body[i], *body[i + 2 :]]
-                    yield [(Place(s, "body"), turned)]
 
     def brackets(self) -> Iterator[Edit]:
         for p in (p for p in self.values if not adds_little(p.node)):
@@ -270,7 +275,7 @@ class Editor:
         for p in self.values:
             if isinstance(p.node, COMPUTED):
                 for text, node in lent.items():
-                    if not (isinstance(p.parent, ast.Return) and text in last):
+                    if text not in last:  # the solution is no repair
                         yield from self.put(p, node)
 
     def copies(self) -> Iterator[Edit]:

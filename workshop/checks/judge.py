@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from workshop.checks import influence
+from workshop.checks import clues
 from workshop.checks.compare import Opaque, Raised, TimedOut, difference, kind_of, same
-from workshop.checks.repair import Repair, repair_of
+from workshop.checks.repair import Repair, answer_of, repair_of
 from workshop.checks.sandbox import (
     Observation,
     agree,
@@ -33,7 +33,13 @@ from workshop.exercises import find
 from workshop.exercises.exercise import Exercise, Probe, Slip, Untested, edited, made
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
-TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill".split())  # PyTorch's words
+TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill dim keepdim".split())
+MISFIT = (
+    "ndarray",
+    "Tensor",
+    "unexpected keyword",
+    "must be tensor",
+)  # in errors of another backend
 OWN = "its parameters"  # what a module is asked for first
 WORDS = 60  # of a message, before the fold
 
@@ -95,9 +101,13 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
     """Where no slip is sure: the change that repairs it, else what it depends on."""
     wrong, lead = wrong_of(known, seen), obvious(verdict.evidence, seen, known)
-    repair = repair_of(function, known, verdict.backend, expected_of(known.name), wrong)
+    answer = answer_of(function, known)
+    repair = repair_of(answer, known, verdict.backend, expected_of(known.name), wrong)
     if repair is None:
-        return with_influence(verdict, seen, function, known)
+        told = clues.unused(answer and answer.tree, known) + clues.in_common(known, wrong)
+        return replace(
+            verdict, message=brief([*told, *with_effects(verdict, seen, function, known)])
+        )
     if repair.why:
         told = [f"Line {repair.line}: {repair.why}"]
     elif repair.rivals:
@@ -174,7 +184,9 @@ def backends_for(function: Callable, known: Exercise) -> list[str]:
 
     An answer that speaks PyTorch meets tensors first, so that an error it gets is one of PyTorch's.
     """
-    names = set(getattr(getattr(function, "__code__", None), "co_names", ()))
+    code = getattr(function, "__code__", None)
+    names = set(getattr(code, "co_names", ()))
+    names.update(*(c for c in getattr(code, "co_consts", ()) if isinstance(c, tuple)))  # keywords
     if "torch" in names or known.backends == ("torch",):
         import_module("torch")
     if known.prepare:
@@ -255,12 +267,13 @@ def settle(
     return min(verdicts, key=lambda pair: _rank(pair[0]))
 
 
-def _rank(verdict: Verdict) -> tuple[bool, bool, bool]:
-    """The most telling of several verdicts first: named, or else with a result to look at, or else
-    with an error of its own, not one about an array where a tensor was meant."""
+def _rank(verdict: Verdict) -> tuple[bool, bool]:
+    """The most telling of several verdicts first: named, or else no misfit, such as an error about
+    an array where a tensor was meant; of equal ones that of the backend that the answer speaks."""
     obtained = verdict.evidence and verdict.evidence.obtained
-    misfit = isinstance(obtained, Raised) and "ndarray" in obtained.text
-    return verdict.mistake is None, isinstance(obtained, Raised | Opaque), misfit
+    text = getattr(obtained, "text", "")
+    misfit = isinstance(obtained, Opaque) or any(w in text for w in MISFIT)
+    return verdict.mistake is None, misfit
 
 
 def gives_the_same(known: Exercise, seen: list[Observation]) -> bool:
@@ -363,7 +376,7 @@ def is_all_there_is(evidence: Evidence) -> bool:
         return turned or (want.dtype.kind != got.dtype.kind and np.array_equal(want, got))
     if isinstance(want, dict) and isinstance(got, dict) and OWN in want:
         return not same(want[OWN], got.get(OWN))
-    return isinstance(got, Opaque | list) and not isinstance(want, type(got))
+    return isinstance(got, Opaque | list | dict) and not isinstance(want, type(got))
 
 
 def in_place_only(evidence: Evidence) -> bool:
@@ -437,14 +450,13 @@ def begun(label: str) -> str:
     return label if "=" in label.split()[0] else f"{label[0].upper()}{label[1:]}"
 
 
-def with_influence(
+def with_effects(
     verdict: Verdict, seen: list[Observation], function: Callable, known: Exercise
-) -> Verdict:
-    """The verdict with an argument on which the result must depend, and does not."""
+) -> list[str]:
+    """What fails, and the arguments on which the result must depend, and does not."""
     expected, obtained = verdict.evidence.expected, verdict.evidence.obtained
-    if not isinstance(obtained, np.ndarray) or np.shape(expected) != obtained.shape:
-        return verdict
-    found = influence.findings(function, known, verdict.backend)
     first, *rest = sentences(known, verdict.evidence, seen)
-    told = [*found, first] if influence.CHANCE in found else [first, *found[:2], *rest]
-    return replace(verdict, message=brief(told))
+    if not isinstance(obtained, np.ndarray) or np.shape(expected) != obtained.shape:
+        return [first, *rest]
+    found = clues.without_effect(function, known, verdict.backend)
+    return [*found, first] if clues.CHANCE in found else [first, *found[:2], *rest]

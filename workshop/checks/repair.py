@@ -64,10 +64,9 @@ class Answer:
     scope: dict[str, Any]
 
 
-def repair_of(function: Any, known: Exercise, backend: str, expected: list[Observation],
+def repair_of(answer: Answer | None, known: Exercise, backend: str, expected: list[Observation],
               wrong: list[int]) -> Repair | None:  # fmt: skip
     """The plausible edit that makes an answer right, None where none was found."""
-    answer = answer_of(function, known)
     if answer is None:
         return None
     search = Search(answer, known, backend, expected, wrong)

@@ -1,14 +1,17 @@
-"""What a result depends on: an argument without effect, a result that changes from call to call."""
+"""Clues where neither a slip nor one change explains an answer: what it never uses, what has no
+effect, what changes from call to call, and what the failing cases have in common."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from workshop.checks.compare import same
+from workshop.checks.rules import reads
 from workshop.checks.sandbox import observe, observe_apart
+from workshop.checks.syntax import Definition
 from workshop.exercises.exercise import Exercise, Probe
 
 Path = tuple[str, ...]  # ("x",), or ("p", "attn", "W_q") inside a dictionary
@@ -20,7 +23,33 @@ CHANCE = (
 )
 
 
-def findings(function: Callable, known: Exercise, backend: str) -> list[str]:
+def unused(answer: Definition | None, known: Exercise) -> list[str]:
+    """Sentences on the parameters that the solution reads, and an answer never does."""
+    if answer is None or known.is_class:
+        return []
+    wanted, read = reads(known.tree), reads(answer)
+    return [f"`{x}` is never used." for x in known.parameters if wanted[x] > read[x] == 0]
+
+
+def in_common(known: Exercise, wrong: Sequence[int]) -> list[str]:
+    """A sentence on what all failing probes have, and no other: more axes, lengths that differ."""
+    arrays = [[x for x in probe.args if isinstance(x, np.ndarray)] for probe in known.probes]
+    axes = [max((x.ndim for x in found), default=0) for found in arrays]
+    lengths = [{n for x in found for n in x.shape} for found in arrays]
+    right = [i for i in range(len(arrays)) if i not in wrong]
+    fails, works = ({axes[i] for i in group} for group in (wrong, right))
+    if works and (min(fails) > max(works) > 0 or 0 < max(fails) < min(works)):
+        told = [" or ".join(map(str, sorted(group))) for group in (works, fails)]
+        return [f"It is right for an array with {told[0]} {'axes' if told[0] != '1' else 'axis'}, "
+                f"and wrong for one with {told[1]}: count axes from the end, as -1 and -2, "
+                "or write `...` for those in front."]  # fmt: skip
+    if right and all(len(lengths[i]) == 1 and lengths[i] != {1} for i in right):
+        if all(len(lengths[i]) > 1 for i in wrong):
+            return ["It is right only where all lengths are equal: is one taken for another?"]
+    return []
+
+
+def without_effect(function: Callable, known: Exercise, backend: str) -> list[str]:
     """Sentences on what the answer's result must depend on, and does not, on no probe."""
     probes = [probe for probe in known.probes if probe.args]
     named = [dict(zip(known.parameters, probe.args, strict=False)) for probe in probes]
