@@ -66,8 +66,7 @@ SAID = [  # of an answer the slips, what is said, with the words of slips in bra
      "Its shape is (1, 4), but must be (3, 4). That is, axis 0 has length 1 instead of 3. "
      "One change in line 3 passes every test.", "return w @ V"),
     ("attention", "return V.mean(axis=-2, keepdims=True) + 0 * Q[..., :1]", None,
-     "One query and two keys: All numbers differ. The result does not depend on Q. "
-     "The result does not depend on K.", None),
+     "`K` is never used. One query and two keys: All numbers differ.", None),
 ]  # fmt: skip
 
 
@@ -82,11 +81,11 @@ def test_what_is_said_of_an_answer(name, body, slips, said, after):
 
 
 DIFFERENT = [  # expected, obtained, what is said
-    (np.eye(3), np.diag([1, 2, 1.0]), "Only row 1 differs."),
-    (np.eye(2), np.array([[1.0, 3.0], [0.0, 3.0]]), "Only column 1 differs."),
+    (np.eye(3), np.diag([1, 2, 1.0]), "1 of 9 numbers differ."),
+    (np.eye(2), np.array([[1.0, 3.0], [0.0, 3.0]]), "2 of 4 numbers differ."),
     (np.eye(2), 3 * np.eye(2), "Every number is 3.0000 times what it should be."),
-    (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "only transposed."),
-    (np.eye(2, 3), np.eye(2, 3)[None], "too many axes: 3 instead of 2. An axis of length 1"),
+    (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "only transposed: axes stand"),
+    (np.eye(2, 3), np.eye(2, 3)[None], "too many axes: 3 instead of 2. The numbers are right"),
     (np.eye(2) > 0, np.eye(2) < 1, "the mask is inverted."),
     ([1.0, 2.0], [2.0, 1.0, 0.0], "It returns 3 things, but must return 2."),
     (np.eye(2), [np.eye(2), np.ones(2)], "Number 1 of them is right: return it alone."),

@@ -37,3 +37,4 @@ def test_what_is_right_is_no_matter_of_chance(name, monkeypatch):
     monkeypatch.setattr(clues, "observe_apart", lambda *call: [*clues.observe(*call)])
     known = find(name)
     assert clues.without_effect(known.reference, known, known.backends[0]) == []
+    assert not clues.by_chance(known.reference, known, known.backends[0])

@@ -113,7 +113,7 @@ PLAIN = [  # what Python, NumPy and PyTorch say, and what it means
     (r"values to unpack", "there is another number of things to unpack: a shape has one an axis"),
     (r"for \^:", "`^` is no power in Python: write `**`"),
     (r"^Can't call numpy", "a function of NumPy got a tensor that learns: use one of PyTorch's"),
-    (r"^Cannot interpret '\d+'", "a shape is one argument, in brackets of its own: np.ones((2, 3))"),
+    (r"^Cannot interpret '\d+'", "a shape is one argument, in brackets: np.ones((2, 3))"),
     (r"^only (0-dim|length-1)", "a function of `math` takes one number, NumPy's take whole arrays"),
     (r"einstein sum|einsum\(\)", "the einsum names another number of axes than there are"),
     (r"^list is not a Module", "nn.Sequential takes its layers one by one: a star before the list"),
@@ -189,10 +189,10 @@ def _difference_of_dicts(expected: dict, obtained: dict, whole: bool) -> str:
     missing = [key for key in expected if key not in obtained]
     surplus = [key for key in obtained if key not in expected]
     if missing and not wrong:
-        there = f"; {surplus[0]!r} does not belong there" if surplus else ""
-        return f"The entry {missing[0]!r} is missing{there}."
+        there = f", {surplus[0]!r} does not belong there" if surplus else ""
+        return f"{missing[0]!r} is missing{there}."
     if not wrong:
-        return f"The entry {surplus[0]!r} does not belong there."
+        return f"{surplus[0]!r} does not belong there."
     key = wrong[0]
     if expected[key] is True and obtained[key] is False:
         return f"What must hold, and does not: {key}."
@@ -216,7 +216,8 @@ def _difference_of_lists(expected: list, obtained: list, whole: bool) -> str:
         many = "1 thing" if len(obtained) == 1 else f"{len(obtained)} things"
         return f"It returns {many}, but must return {len(expected)}."
     i = next(i for i, pair in enumerate(zip(expected, obtained, strict=True)) if not same(*pair))
-    return f"Result {i + 1} of {len(expected)}: {difference(expected[i], obtained[i], whole)}"
+    which = f"Result {i + 1} of {len(expected)}: " if len(expected) > 1 else ""
+    return which + difference(expected[i], obtained[i], whole)
 
 
 def _difference_of_arrays(expected: np.ndarray, obtained: np.ndarray, whole: bool) -> str:
@@ -253,8 +254,10 @@ def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
 def _difference_of_masks(expected: np.ndarray, obtained: np.ndarray) -> str:
     if same(~obtained, expected) and expected.any() and not expected.all():
         return "True and False are the other way round: the mask is inverted."
-    more, fewer = (obtained & ~expected).sum(), (expected & ~obtained).sum()
-    return f"{more} of its entries are True that must be False, {fewer} False that must be True."
+    counts = (obtained & ~expected).sum(), (expected & ~obtained).sum()
+    told = [f"{n} {'entry is' if n == 1 else 'entries are'} {got} that must be {not got}"
+            for n, got in zip(counts, (True, False), strict=True) if n]  # fmt: skip
+    return f"{' and '.join(told)}."
 
 
 def _not_finite(obtained: np.ndarray) -> str:

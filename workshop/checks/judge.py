@@ -20,7 +20,7 @@ import numpy as np
 
 from workshop.checks import clues
 from workshop.checks.compare import Opaque, Raised, TimedOut, difference, kind_of, same
-from workshop.checks.repair import Repair, answer_of, repair_of
+from workshop.checks.repair import Answer, Repair, answer_of, repair_of
 from workshop.checks.sandbox import (
     Observation,
     agree,
@@ -40,7 +40,7 @@ MISFIT = (
     "unexpected keyword",
     "must be tensor",
 )  # in errors of another backend
-OWN = "its parameters"  # what a module is asked for first
+STATED = {"its parameters", "no hook is left"}  # what a module, a model is asked for first
 WORDS = 60  # of a message, before the fold
 
 
@@ -101,19 +101,22 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
     """Where no slip is sure: the change that repairs it, else what it depends on."""
     wrong, lead = wrong_of(known, seen), obvious(verdict.evidence, seen, known)
-    answer = answer_of(function, known)
+    if clues.by_chance(function, known, verdict.backend):
+        told = [clues.CHANCE, *sentences(known, verdict.evidence, seen)[:1]]
+        return replace(verdict, message=brief(told))
+    answer = answer_of(function, known) if known.is_class or known.parameters else None
     repair = repair_of(answer, known, verdict.backend, expected_of(known.name), wrong)
     if repair is None:
-        told = clues.unused(answer and answer.tree, known) + clues.in_common(known, wrong)
-        return replace(
-            verdict, message=brief([*told, *with_effects(verdict, seen, function, known)])
-        )
+        told = unexplained(verdict, seen, function, known, answer)
+        return replace(verdict, message=brief(told))
     if repair.why:
         told = [f"Line {repair.line}: {repair.why}"]
     elif repair.rivals:
         told = [f"Look at line {repair.line}: a change there passes every test."]
     else:
-        told = [f"One change in line {repair.line} passes every test."]
+        more = repair.before.count("\n")
+        lines = f"lines {repair.line} to {repair.line + more}" if more else f"line {repair.line}"
+        told = [f"One change in {lines} passes every test."]
     return replace(verdict, message=brief([*filter(None, [lead]), *told]), repair=repair)
 
 
@@ -374,8 +377,9 @@ def is_all_there_is(evidence: Evidence) -> bool:
     if isinstance(want, np.ndarray) and isinstance(got, np.ndarray):
         turned = want.ndim == got.ndim == 2 and same(got.T, want, whole=True)
         return turned or (want.dtype.kind != got.dtype.kind and np.array_equal(want, got))
-    if isinstance(want, dict) and isinstance(got, dict) and OWN in want:
-        return not same(want[OWN], got.get(OWN))
+    if isinstance(want, dict) and isinstance(got, dict) and {*want} & STATED:
+        first = next((k for k in want if not same(want[k], got.get(k))), "result")
+        return first not in ("result", "logits")  # what a module has, and how a model is left
     return isinstance(got, Opaque | list | dict) and not isinstance(want, type(got))
 
 
@@ -450,13 +454,13 @@ def begun(label: str) -> str:
     return label if "=" in label.split()[0] else f"{label[0].upper()}{label[1:]}"
 
 
-def with_effects(
-    verdict: Verdict, seen: list[Observation], function: Callable, known: Exercise
-) -> list[str]:
-    """What fails, and the arguments on which the result must depend, and does not."""
-    expected, obtained = verdict.evidence.expected, verdict.evidence.obtained
+def unexplained(verdict: Verdict, seen: list[Observation], function: Callable, known: Exercise,
+                answer: Answer | None) -> list[str]:  # fmt: skip
+    """What fails, where nothing explains it, with the clues that there are."""
+    want, got = verdict.evidence.expected, verdict.evidence.obtained
     first, *rest = sentences(known, verdict.evidence, seen)
-    if not isinstance(obtained, np.ndarray) or np.shape(expected) != obtained.shape:
-        return [first, *rest]
-    found = clues.without_effect(function, known, verdict.backend)
-    return [*found, first] if clues.CHANCE in found else [first, *found[:2], *rest]
+    unused = clues.unused(answer and answer.tree, known)
+    pattern = clues.in_common(known, wrong_of(known, seen))
+    comparable = isinstance(got, np.ndarray) and np.shape(want) == got.shape
+    effects = clues.without_effect(function, known, verdict.backend) if comparable else []
+    return [*(unused or effects[:2]), *pattern, first, *([] if pattern else rest)]

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def change(repair: Repair) -> tuple[str, str]:
     else:
         span = len(before), 0
     markup = "".join(paragraph(head) + code(text, span, style) for head, text, style in rows)
-    return markup, "\n".join(f"{head}\n    {text}" for head, text, _ in rows)
+    return markup, "\n".join(f"{head}\n{indent(text, ' ' * 4)}" for head, text, _ in rows)
 
 
 def common(a: str, b: str) -> tuple[int, int]:

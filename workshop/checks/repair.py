@@ -13,6 +13,7 @@ import json
 import signal
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,8 +35,10 @@ CANDIDATES = {"numpy": 1000, "torch": 300, "trains": 100}  # of a search
 LINES = 3000  # that a candidate may run on a probe, or three times what the answer ran
 MOST_LINES = 100_000
 SECONDS = 20.0  # of the processor, for what hangs in spite of all: no search comes near it
-ENDLESS = 2.0  # seconds of the processor for one step that is not Python's
+ENDLESS = 0.5  # seconds of the processor for one step that is not Python's
+SLOW = 0.2  # seconds of the processor for an answer, all probes: more is too much to try often
 LONGEST = 6000  # letters of an answer
+MEMORY = 2**28  # bytes that a candidate may take
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def repair_of(answer: Answer | None, known: Exercise, backend: str, expected: li
     if answer is None:
         return None
     search = Search(answer, known, backend, expected, wrong)
-    found, forged, _ = sandbox.lines_of(search.run, SECONDS, sandbox.can_fork(known))
+    found, forged, _ = sandbox.lines_of(search.run, SECONDS, sandbox.can_fork(known), MEMORY)
     ranked = [] if forged else sorted(map(json.loads, found))
     return told(answer, known, ranked) if ranked else None
 
@@ -106,7 +109,8 @@ class Search:
         """Write each edit that passes: its cost, how far it stays from the solution, its text."""
         with warnings.catch_warnings(), sandbox.undisturbed(), alarmed():
             warnings.simplefilter("ignore")
-            self.measure()
+            if self.measure() > SLOW:
+                return
             self.fresh = list(fresh_probes(self.known))
             for n, (text, rules) in enumerate(itertools.islice(self.candidates(), self.most)):
                 made = self.made(text)
@@ -131,13 +135,17 @@ class Search:
             for (place, _), old in zip(changes, before, strict=True):
                 place.put(old)
 
-    def measure(self) -> None:
-        """How many lines the answer itself runs on each probe: a candidate may run three times."""
-        made = self.made(ast.unparse(self.answer.tree))
+    def measure(self) -> float:
+        """How many lines the answer itself runs on each probe: a candidate may run three times.
+
+        Returns the seconds that it takes.
+        """
+        began, made = time.process_time(), self.made(ast.unparse(self.answer.tree))
         for i in range(len(self.limits)):
             with contextlib.suppress(OutOfTime), counted(MOST_LINES) as left:
                 sandbox.observe_probe(made, self.known, self.known.probes[i], self.backend)
             self.limits[i] = min(max(LINES, 3 * (MOST_LINES - left[0])), MOST_LINES)
+        return time.process_time() - began
 
     def made(self, text: str) -> Callable | None:
         """What a candidate's text defines."""

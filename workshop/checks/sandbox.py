@@ -265,12 +265,12 @@ Work = Callable[[Callable[[bytes], None]], None]
 Lines = tuple[list[bytes], bool, TimedOut | Opaque | None]
 
 
-def lines_of(work: Work, seconds: float, forks: bool) -> Lines:
+def lines_of(work: Work, seconds: float, forks: bool, memory: int = MEMORY) -> Lines:
     """Let `work(write)` write lines, away from the notebook and for some seconds of the processor.
 
     Gives the lines, whether somebody else wrote into the pipe, and what ended it early.
     """
-    return (_in_a_fork if forks else _in_a_thread)(work, seconds)
+    return _in_a_fork(work, seconds, memory) if forks else _in_a_thread(work, seconds)
 
 
 def can_fork(exercise: Exercise) -> bool:
@@ -289,14 +289,14 @@ def has_accelerator() -> bool:
     return any(kind is not None and kind.is_available() for kind in kinds)
 
 
-def _in_a_fork(work: Work, seconds: float) -> Lines:
+def _in_a_fork(work: Work, seconds: float, memory: int) -> Lines:
     source, sink = os.pipe()
     mark = os.urandom(16).hex().encode()  # begins what the grader writes, and nobody else
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the other threads of a kernel are not needed there
         child = os.fork()
     if child == 0:
-        _report(sink, mark, work, seconds)
+        _report(sink, mark, work, seconds, memory)
     os.close(sink)
     try:
         lines, lost = _read(source, child)
@@ -308,12 +308,12 @@ def _in_a_fork(work: Work, seconds: float) -> Lines:
     return own, forged, TimedOut() if used_up else lost
 
 
-def _report(sink: int, mark: bytes, work: Work, seconds: float) -> None:
+def _report(sink: int, mark: bytes, work: Work, seconds: float, memory: int) -> None:
     """In the fork: write each line as it is made; never returns."""
     try:
         os.dup2(sink, 3)
         os.closerange(4, 1 << 16)  # the kernel's own connections are nothing to write into
-        _quiet_and_small(seconds)
+        _quiet_and_small(seconds, memory)
         with os.fdopen(3, "wb") as stream:
 
             def write(line: bytes) -> None:
@@ -338,7 +338,7 @@ def _end(child: int, seconds: float) -> bool:
     return False
 
 
-def _quiet_and_small(seconds: float) -> None:
+def _quiet_and_small(seconds: float, memory: int) -> None:
     """In the fork: no output, one thread, little memory and time, a process group of its own."""
     import gc
     import resource
@@ -357,7 +357,7 @@ def _quiet_and_small(seconds: float) -> None:
         soft, most = math.ceil(seconds), resource.getrlimit(resource.RLIMIT_CPU)[1]
         resource.setrlimit(resource.RLIMIT_CPU, (soft, soft + 1 if most < 0 else most))
         pages = int(open("/proc/self/statm").read().split()[0])
-        limit = pages * resource.getpagesize() + MEMORY
+        limit = pages * resource.getpagesize() + memory
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 

@@ -28,19 +28,21 @@ def compared(fn: Callable, sizes: Sequence[int], inputs: Sequence[Any], *,
     if not isinstance(model, torch.nn.Module):
         return {"it is an nn.Module": False}
     every = list(model.named_parameters(remove_duplicate=False))
-    found = {"its parameters": {name: [*p.shape] for name, p in every}}
+    found = {"its parameters": {name: str(tuple(p.shape)) for name, p in every}}
     found["each part has parameters of its own"] = len({id(p) for _, p in every}) == len(every)
     filled(model)
     result = model.eval()(*given)
     if not isinstance(result, torch.Tensor):
         return found | {"result": result}
     found["result"] = result.detach().numpy()
-    found["what is handed in stays as it was"] = all(
+    found["what is handed in stays as it was: no += or *= on it"] = all(
         not isinstance(x, np.ndarray) or np.array_equal(x, y)
         for x, y in zip(inputs, given, strict=True)
     )
     found["every parameter learns"] = all(reached(model, result))
     if rate is not None:
+        everything = filled(built(fn, sizes, dropout=1.0)).train()(*given)
+        found["what is left where dropout drops everything"] = everything.detach().numpy()
         found["dropout is at work while it is trained"] = differs(model.train(), given)
         found["dropout rests in eval mode"] = not differs(model.eval(), given)
     return found
@@ -54,7 +56,7 @@ def built(fn: Callable, sizes: Sequence[int], **options: float) -> Any:
     return getattr(fn, "function", fn)(*sizes, **options)
 
 
-def filled(model: nn.Module) -> None:
+def filled(model: nn.Module) -> nn.Module:
     """Fill the parameters with numbers that depend on their names and shapes alone."""
     import torch
 
@@ -62,6 +64,7 @@ def filled(model: nn.Module) -> None:
         for name, p in model.named_parameters():
             rng = np.random.default_rng(zlib.crc32(name.encode()))
             p.copy_(torch.from_numpy(0.5 * rng.normal(size=tuple(p.shape))))
+    return model
 
 
 def differs(model: nn.Module, given: Sequence[Any]) -> bool:

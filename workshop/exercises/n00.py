@@ -33,6 +33,12 @@ bigram_probs = exercise(
         These are counts, not probabilities: each row must still be divided by its own sum.
     zero-by-zero: np.where(total == 0, 1, total) → total
         A row that nothing follows becomes 0/0, which is nan. Replace a sum of 0 by 1: 0/1 is 0.
+    all-divided-by-one-number: .sum(axis=1, keepdims=True) → .sum()
+        All are divided by the number of all pairs. A row is divided by its own sum: axis=1.
+    smoothing-after-the-division: float(smoothing) → 0.0 ⊕ total) → total) + smoothing
+        Smoothing is added to probabilities, after the division. Add it to the counts, before it.
+    only-a-dictionary: vocab if isinstance(vocab, dict) else → vocab or
+        A list of words is used like a dictionary. Where vocab is a list, number its words first.
     columns-divided: axis=1 → axis=0
         Each column is divided by its sum. A row, all that followed one word, must sum to 1: axis=1.
     no-keepdims: , keepdims=True → ∅
@@ -47,8 +53,6 @@ bigram_probs = exercise(
         The words of a dictionary are numbered anew. Their ids are its values: take those.
     cut-to-whole-numbers: float(smoothing) → int(smoothing)
         The smoothing is cut to a whole number, as in an array of whole numbers. Count in floats.
-    even-share-in-empty-rows: total = counts → counts[counts.sum(1) == 0] = 1⏎    total = counts
-        The row of a word that nothing follows is shared out evenly. Without smoothing it stays 0.
     smoothing-once-in-the-sum: = counts.sum(axis=1 → = smoothing + (counts - smoothing).sum(axis=1
         A row's sum grows by smoothing once, though each of its V counts does: sum these counts.
     every-time-the-word-comes: counts.sum(axis=1, keepdims=True) → np.array([[" ".join( \\
@@ -77,6 +81,12 @@ word_probs = exercise(
         Row and column are exchanged: the word before chooses the row, the one that came the column.
     so-far: table[ids[:-1], ids[1:]] → np.cumprod(table[ids[:-1], ids[1:]])
         Each number is the product of those so far. Asked for is the probability of each word alone.
+    one-number-for-all: table[ids[:-1], ids[1:]] → table[ids[:-1], ids[1:]].prod()
+        The probabilities are multiplied into one. Asked for is each of them, T − 1 numbers.
+    first-place-of-a-word: ids[:-1] → ids[[list(ids).index(i) - 1 for i in ids[1:]]]
+        A word that comes again is taken at its first place (`index`). Go on place by place.
+    last-pair-left-out: ids[1:]] → ids[1:]] * (np.arange(1, len(ids)) < len(ids) - 1)
+        The last word's place stays 0: a loop over T − 1 pairs ends one too early.
     last-before-first: [ids[:-1], ids[1:]] → [np.roll(ids, 1), ids]
         The first word gets a number too, as if the last came before it: index −1 is the end.
     first-pair-skipped: [ids[:-1], ids[1:]] → [ids[1:-1], ids[2:]]

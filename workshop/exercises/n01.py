@@ -23,8 +23,6 @@ build_vocab = exercise(
         A word that comes again takes a new number and leaves a gap: number the different ones.
     gaps: return vocab → all = " ".join(sentences).split(); return {w: all.index(w) for w in all}
         Words that come again are counted on too, so ids have gaps: number the different ones.
-    new-number-for-the-known: if token not in vocab:⏎ → if True:⏎
-        A word that comes again gets a new number, maybe another's. One already known keeps its own.
     ids-from-one: len(vocab) → len(vocab) + 1
         The ids start at 1. An id is a row of a table, and rows count from 0.
     ids-to-tokens: return vocab → return {i: token for token, i in vocab.items()}
@@ -85,9 +83,6 @@ one_hot = exercise(
         All rows hold the ones of all tokens: whole columns were set, or all rows are the same list.
     batch-axes-flattened: [ids] → [ids.reshape(-1)]
         For a batch the leading axes are flattened: (B·T, V) instead of (B, T, V).
-    single-sentences-by-index: return np.eye(vocab_size)[ids] → out = np.zeros((len(ids), \\
-            vocab_size)); out[np.arange(len(ids)), ids] = 1; return out
-        Right for one sentence. In a batch a step along ids is a whole sentence: any axes may lead.
     one-row-for-each-step: [ids] → [ids].max(axis=tuple(range(1, ids.ndim)))
         In a batch each sentence became one row with several ones. Each token needs its own row.
     one-place-too-far-to-the-left: [ids] → [ids - 1]
@@ -98,8 +93,6 @@ one_hot = exercise(
         The 1 stands one place too far left, and id 0 has none. Ids count from 0, as columns do.
     id-zero-left-out: [ids] → [ids] * (ids > 0)[..., None]
         The rows of id 0 are all zero. Id 0 is a word like the others: its 1 stands in column 0.
-    renumbered: np.eye(vocab_size)[ids] → np.eye(len({*ids.flat}))[np.unique(ids).searchsorted(ids)]
-        The ids are renumbered. Column j must mean word j in every sentence.
     """,
     whole_numbers=True,
 )
@@ -123,8 +116,8 @@ embed = exercise(
         The zeros and ones are taken for ids. The id is the place of the 1 in its row.
     nonzero-of-two-axes: onehot @ table → table[np.nonzero(onehot)[1]]
         Axis 1 is the words for one sentence only; in a batch it is the tokens. Take the last axis.
-    columns: onehot @ table → np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
-        These are columns of the table. A word is a row: table[ids].
+    each-word-once: onehot @ table → table[onehot.any(axis=-2)]
+        Each word comes once, in the order of the table. Each token needs its row, in its place.
     tokens-added-up: onehot @ table → (onehot @ table).sum(axis=-2)
         The embeddings of a sentence are added up. Each token keeps a row of its own, (…, T, D).
     """,
@@ -146,8 +139,6 @@ bag_of_words = exercise(
         np.bincount takes one sentence only. In a batch each sentence needs its own row of counts.
     batch-in-one-row: rows.sum(axis=-2) → rows.sum(axis=tuple(range(rows.ndim - 1)))
         The whole batch is counted together. Each sentence needs its own row of counts.
-    one-loop-for-a-batch: rows.sum(axis=-2) → rows.max(axis=tuple(range(1, ids.ndim))).sum(axis=0)
-        One row of counts serves all sentences. In a batch a step along ids is a whole sentence.
     width-from-the-largest-id: one_hot(ids, vocab_size) → one_hot(ids, ids.max() + 1)
         The row ends at the largest id here. It has a place for every word: vocab_size of them.
     repeated-word-counted-once: rows.sum( → rows.max(

@@ -38,11 +38,6 @@ project_qkv = exercise(
         Numbers below zero are lost, as by a ReLU. A projection is the product alone.
     one-array: X @ W_q, X @ W_k, X @ W_v → np.concatenate([X @ W_q, X @ W_k, X @ W_v], axis=-1)
         It returns one array with all three side by side. Hand back three: Q, K, V.
-    reshaped-to-three: X @ W_q, X @ W_k, X @ W_v → [*(X @ np.concatenate([W_q, W_k, W_v], \\
-            axis=1)).reshape(3, *X.shape[:-1], W_q.shape[1])]
-        A reshape cuts the joined product across the words. Split it along the last axis.
-    batch-flattened: return → X = X.reshape(-1, X.shape[-1])⏎    return
-        For a batch the leading axes are flattened, (B·T, d). Keep them: (B, T, d).
     """,
 )  # fmt: skip
 
@@ -89,8 +84,6 @@ joined_qk = exercise(
         The wrong matrix is transposed: this is (d_k, d_k). M is (D, D): transpose the second.
     not-transposed: W_k.T → W_k
         W_k is not transposed. y @ W_k is W_k.T @ y: so W_k.T stands between x and y.
-    keys-reshaped: W_k.T → W_k.reshape(W_k.shape[::-1])
-        W_k is reshaped, which keeps the order of its numbers. Rows must become columns: .T.
     roles-exchanged: W_q @ W_k.T → W_k @ W_q.T
         M is transposed, so that y asks x. The word on the left asks: W_q comes first.
     symmetric: W_q @ W_k.T → (W_q @ W_k.T + W_k @ W_q.T) / 2
@@ -122,10 +115,6 @@ choose_keys = exercise(
         Sells and banana score as high as shop, or higher: their food counts too much.
     turned: [[0, 0], [0, 0], [1, 0]] → [[0, 0, 1], [0, 0, 0]]
         It is turned over: W_k has a row for each of three features, a column for each of two.
-    one-column: [[0, 0], [0, 0], [1, 0]] → [[0], [0], [1]]
-        It has one column. The query has two features, so a key must have two as well.
-    three-columns: [[0, 0], [0, 0], [1, 0]] → np.diag([0, 0, 1])
-        It has three columns. The query has two features, so a key must have two as well.
     keys: np.array([[0, 0], [0, 0], [1, 0]]) → np.zeros((6, 2))
         It has six rows, as many as there are words. W_k has one for each feature, three.
     """,
@@ -137,10 +126,13 @@ def rivals(fn, text):
     W_k, words = fn(), text.split()
     if np.shape(W_k) != (3, 2):
         return None if W_k is None else {"its shape": str(np.shape(W_k))}
+    if not isinstance(W_k, np.ndarray):
+        return {"it returns an array, np.array(…)": False}
     X = APPLE["table"][[APPLE_WORDS.index(word) for word in words]]
     scores = dict(zip(words, X @ np.array(W_k, dtype=float) @ [2, 2], strict=True))
     found = [w for w in words if w != "shop" and not scores[w] < scores["shop"] - 1e-6]
-    return {"its shape": "(3, 2)", "as high as shop, or higher": ", ".join(found) or "no other"}
+    return {"it returns an array, np.array(…)": True, "its shape": "(3, 2)",
+            "as high as shop, or higher": ", ".join(found) or "no other"}  # fmt: skip
 
 
 for text in ("the shop sells apple and banana", "the shop sells apple and laptop"):

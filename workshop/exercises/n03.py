@@ -26,8 +26,6 @@ attention_scores = exercise(
         K is not transposed. On the right of @ its features must come first: swap its last two axes.
     features-with-features: Q @ np.swapaxes(K, -1, -2) → np.swapaxes(Q, -1, -2) @ K
         Features meet features. Words must meet words: transpose K, not Q.
-    exactly-one-batch-axis: np.swapaxes(K, -1, -2) → K.transpose(0, 2, 1)
-        It works with exactly one batch axis. Count axes from the end, or write ... in an einsum.
     queries-and-keys-swapped: Q @ np.swapaxes(K, -1, -2) → K @ np.swapaxes(Q, -1, -2)
         Its rows are keys, as in K Qᵀ. Row i belongs to query i, column j to key j.
     every-sentence-with-every-other: Q @ np.swapaxes(K, -1, -2) → np.tensordot(Q, K, axes=(-1, -1))
@@ -36,8 +34,6 @@ attention_scores = exercise(
         The scores of all sentences are added up. Each sentence keeps a table of its own.
     own-key-only: Q @ np.swapaxes(K, -1, -2) → (Q * K).sum(axis=-1)
         Each query meets only the key at its own place. Every query must meet every key.
-    as-many-keys-as-queries: Q @ → np.take(Q @ ⊕ -2) → -2), range(Q.shape[-2]), axis=-1)
-        Rows and columns are both counted by the queries. Columns go over the keys: K.shape[-2].
     already-scaled: -2) → -2) / np.sqrt(Q.shape[-1])
         The scores are divided by √d already. That is a step of its own, in notebook 04.
     mean-of-the-products: -2) → -2) / Q.shape[-1]
@@ -75,8 +71,6 @@ best_key = exercise(
         This is the largest score. Asked for is its place: argmax.
     without-sign: attention_scores(Q, K) → np.abs(attention_scores(Q, K))
         The scores have lost their sign. A key that points away scores below 0: no good match.
-    best-cosine: (Q, K) → (Q, K / np.linalg.norm(K, axis=-1, keepdims=True))
-        Keys are compared by direction alone. In the plain dot product a longer one scores higher.
     nearest-key: attention_scores(Q, K) → -((Q[..., None, :] - K[..., None, :, :]) ** 2).sum(-1)
         This is the nearest key. A long key far away may score higher than one close by.
     """,
@@ -97,8 +91,8 @@ squared_distances = exercise(
     slips="""
     no-axis-added: [..., :, None] → ∅ ⊕ [..., None, :] → ∅
         The squared lengths lack an axis. Those of queries stand as a column, of keys as a row.
-    single-sentences-only: [..., :, None] → [:, None] ⊕ [..., None, :] → [None, :]
-        It works for one sentence only. Count the new axis from the end: [..., :, None].
+    not-paired: return → return ((Q - K) ** 2).sum(axis=-1);
+        Query i meets key i alone. Every query must meet every key, in a table (Tq, Tk).
     exchanged: :, None → None, : ⊕ K).sum(axis=-1)[..., None, : → K).sum(axis=-1)[..., :, None
         Rows and columns are exchanged. q · q stands as a column, a number for each row.
     one-length-for-all: (axis=-1)[..., :, None] → () ⊕ (axis=-1)[..., None, :] → ()

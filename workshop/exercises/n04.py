@@ -29,8 +29,6 @@ scale_scores = exercise(
         The scores are multiplied. They are too large already: divide them by √d_k.
     rounded-down: / → //
         Floor division, //, rounds every score down to a whole number. Use a single /.
-    whole-root: np.sqrt(d_k) → int(np.sqrt(d_k))
-        The root is cut to a whole number. For most widths its decimals count.
     root-of-the-scores-too: S / np.sqrt(d_k) → np.sqrt(S / d_k)
         The root covers the scores as well: negative scores give nan. Take the root of d_k only.
     divided-by-their-own-deviation: np.sqrt(d_k) → S.std()
@@ -52,6 +50,8 @@ score_deviation = exercise(
     slips="""
     variance-returned: sigma**2 * np.sqrt(d_k) → sigma**4 * d_k
         This is the variance, sigma⁴ · d_k. Its root is the standard deviation.
+    divided: sigma**2 * → sigma**2 /
+        It is divided by √d_k, as scaled scores are. Before that they grow by it.
     sigma-not-squared: sigma**2 → sigma
         sigma counts once. A product has two factors, and both are sigma times as large.
     sigma-under-the-root: sigma**2 * np.sqrt(d_k) → np.sqrt(sigma * d_k)

@@ -25,8 +25,6 @@ softmax_row = exercise(
         Each exponential is divided by the sum so far. Divide all by the sum of the whole row.
     no-sum: e / e.sum() → e
         The exponentials are not divided by their sum, so they are no shares of one whole.
-    power-of-two: np.exp(scores) → 2.0**scores
-        2 is raised to the scores. Softmax raises e = 2.718…: np.exp.
     squares: np.exp(scores) → scores**2
         The scores are squared, so one far below zero gets a large weight. exp keeps their order.
     largest: e.sum() → e.max()
@@ -95,9 +93,6 @@ softmax = exercise(
             (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype)
         Whole-number input is cut: a result made like x, as by zeros_like, has its integer dtype and
         stores 0.7 as 0. The weights need an array of floats.
-    clipped: x - x.max(axis=axis, keepdims=True) → np.clip(x, -700, 700)
-        Large numbers are clipped, so different scores become equal. Subtract the largest of each
-        row, the max, instead: differences stay.
     divided-by-the-largest: x - x.max(axis → x / np.abs(x).max(axis
         The scores are divided by the largest. That changes their differences, and with them the
         weights. Subtract it.
@@ -163,8 +158,6 @@ attention = exercise(
     softmax-twice: softmax(scores, axis=-1) → softmax(softmax(scores))
         Softmax is applied twice: the second finds all weights nearly alike. Apply it once, to the
         scaled scores.
-    best-key-only: softmax(scores, axis=-1) → (scores == scores.max(-1, keepdims=True)) * 1.0
-        Only the value of the best key counts. Attention is soft: every key gets a share.
     keys-in-place-of-values: weights @ V → weights @ K
         The weights mix the keys, and V is ignored. Keys only decide how much is read; what is read
         are the values.
@@ -174,8 +167,6 @@ attention = exercise(
         It returns two things, context and weights. Asked for are the context vectors alone.
     weights-alone: weights @ V → weights
         It returns the weights. Asked for is what they mix: the values.
-    residual: weights @ V → weights @ V + Q
-        The queries are added to the mix: a residual connection, which a whole layer has (10).
     flat-transpose: np.swapaxes(K, -1, -2) → K.T
         K is transposed with all its axes, the batch too, as K.T does it. Swap the last two alone.
     softmax-over-axis-0: axis=-1 → axis=0
@@ -215,6 +206,9 @@ log_softmax = exercise(
             np.log(np.exp(s) / np.exp(s).sum(axis=axis, keepdims=True) + 1e-9)
         A small number is added before the log, so every tiny weight gets the same logarithm. Those
         logarithms are ordinary numbers: log(exp(a) / b) is a − log(b).
+    tiny-number-added: s - np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
+            np.log(np.exp(s) / np.exp(s).sum(axis=axis, keepdims=True) + 1e-12)
+        A tiny number is added before the log, so that all small weights get the same logarithm.
     maximum-lost: return s - np.log → return x - np.log
         The largest number was subtracted inside exp, and not outside the log: it must count once.
     always-the-last-axis: axis=axis → axis=-1
@@ -225,10 +219,6 @@ log_softmax = exercise(
     no-log: np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
             np.exp(s).sum(axis=axis, keepdims=True)
         The sum itself is subtracted. log(a / b) is log a − log b: take its logarithm.
-    mean: np.exp(s).sum( → np.exp(s).mean(
-        The exponentials are averaged. A softmax divides by their sum.
-    base-two: np.log(np.exp(s) → np.log2(np.exp(s)
-        The logarithm has base 2, and exp undoes the natural one: np.log.
     """,
 )  # fmt: skip
 
@@ -267,16 +257,12 @@ SelfAttention = exercise(
         The softmax runs along axis 1: for a batch these are the queries. The keys are the last.
     one-sentence-only: K.transpose(-2, -1) → K.T
         K.T turns all axes around. For a batch swap the last two alone: K.transpose(-2, -1).
-    axes-0-and-1: K.transpose(-2, -1) → K.transpose(0, 1)
-        Axes 0 and 1 are swapped: of a batch, sentences and words. Swap the last two.
     keys-in-place-of-values: dim=-1) @ V → dim=-1) @ K
         The weights mix the keys. What is read are the values.
     x-in-place-of-values: dim=-1) @ V → dim=-1) @ x
         The weights mix x itself, and W_v learns nothing. What is read are the values.
     query-map-twice: self.W_k(x) → self.W_q(x)
         The keys are made with W_q, and W_k is never used: each role has its own map.
-    no-super: super().__init__()⏎ → pass⏎
-        super().__init__() is missing. nn.Module needs it first: it keeps the parameters.
     weights-too: return torch.softmax(scores, dim=-1) @ V → \\
             return torch.softmax(scores, dim=-1) @ V, torch.softmax(scores, dim=-1)
         It returns two things, context and weights. Asked for are the context vectors alone.

@@ -161,6 +161,8 @@ length_mask = exercise(
         One place too many: positions count from 0, so the real ones lie below the length.
     inverted: < lengths → >= lengths
         The mask is inverted, True marks the padding. True must mark the words.
+    full-sentence-hidden: np.arange(T) < lengths[:, None] → np.arange(T) < lengths[:, None] % T
+        A full sentence is hidden altogether: counted from the end, [-0:] is everything.
     T-ignored: np.arange(T) → np.arange(lengths.max())
         It is as wide as the longest sentence. A batch may be padded further: T positions.
     padding-on-the-left: < lengths[:, None] → >= T - lengths[:, None]
@@ -182,6 +184,10 @@ causal_mask = exercise(
         The diagonal is missing: no query reads itself, and the first row is empty.
     one-key-too-many: dtype=bool) → dtype=bool), k=1
         Each query also reads the next key, one step into the future. The last is the query itself.
+    first-word-reads-nothing: dtype=bool)) → dtype=bool)) & (np.arange(T) > 0)[:, None]
+        The first word reads nothing. It reads itself: does a loop begin with 1?
+    itself-and-one-before: np.tril → np.triu(np.tri(T), -1) > np.triu
+        A word reads itself and only the one before it. It reads all the words before.
     numbers: , dtype=bool → ∅
         These are ones and zeros. A mask says yes or no: True and False, dtype=bool.
     to-be-added: np.tril(np.ones((T, T), dtype=bool)) → np.triu(np.full((T, T), -np.inf), 1)
@@ -201,11 +207,14 @@ masked_softmax = exercise(
     probes=[
         ("three scores, one hidden", [[1.0, 2.0, 0.0]], rows("101")),
         ("a causal mask", [[0.5, 1, 2], [1, 0, -1], [0.2, 0.4, 3]], rows("100 110 111")),
-        *ANY, ("a large hidden score", [[1.0, 2, 600]], rows("110")),
+        *ANY, ("a large hidden score", [[1.0, 2, 900]], rows("110")),
     ],
     slips=WITH_A_MASK + """
-    max-of-all: return → w = softmax(S) * mask; return w / (w.sum(-1, keepdims=True) + 1e-9);
-        Beside a large hidden score the others vanish: hide it before softmax takes the maximum.
+    max-of-all: return softmax( → e = np.exp(-S.max(-1, keepdims=True) +⏎    ⊕ -np.inf)) → \\
+            -np.inf)); return e / e.sum(-1, keepdims=True)
+        The maximum counts hidden scores: beside a large one the others vanish. Hide them before it.
+    everything-as-one-row: return → e = np.exp(np.where(mask, S, -np.inf)); return e / e.sum();
+        All weights of all queries together sum to 1. Each query shares out 1 of its own.
     """,
 )  # fmt: skip
 exact = masked_softmax.experiment("five keys, one of them hidden")
@@ -245,8 +254,6 @@ CausalAttention = exercise(
         The mask keeps the upper triangle, the future. Rows are queries: keep the lower one.
     diagonal-missing: .tril() → .tril(-1)
         No word reads itself, and the first has nothing to read: NaN. Keep the diagonal.
-    diagonal-hidden: .tril() → .tril(-1) ⊕ -torch.inf → -1e9
-        No word reads itself. The diagonal stays: a word reads itself and those before it.
     queries-and-keys-exchanged: Q @ K.transpose(-2, -1) → K @ Q.transpose(-2, -1)
         Keys ask and queries answer: rows must be queries, Q @ Kᵀ.
     one-key-too-many: .tril() → .tril(1)

@@ -91,16 +91,11 @@ multi_head_attention = exercise(
         num_heads has no effect: this is one wide head. Cut queries, keys and values into heads.
     width-for-number: (z, num_heads) → (z, z.shape[-1] // num_heads)
         num_heads is taken for the width of a head. It is their number; each is D / H wide.
-    inputs-cut-first: source = x → cut = np.kron(np.eye(num_heads), np.ones((x.shape[-1] \\
-            // num_heads,) * 2)); W_q, W_k, W_v = W_q * cut, W_k * cut, W_v * cut; source = x
-        A head reads only its slice of the features of x. Project the whole x first, then cut.
     masked-after-the-softmax: safe_masked_softmax(scores, → softmax(scores) * (
         The mask comes after the softmax, so a row no longer sums to 1. Mask the scores, before it.
     softmax-over-the-queries: safe_masked_softmax(scores, → softmax(np.where( ⊕ else mask) → \\
             else mask, scores, -1e9), axis=-2)
         The softmax runs over the queries. Each shares out its weight over the keys, the last axis.
-    causal-without-a-mask: np.ones_like(scores, bool) → np.tri(*scores.shape[-2:], dtype=bool)
-        Without a mask the future is hidden here. Then every token reads all of them.
     values-from-x: source @ W_v → x @ W_v
         Values come from x even where there is a memory. Then keys and values both come from it.
     memory-ignored: x if memory is None else memory → x
@@ -168,6 +163,11 @@ induction_score = exercise(
         All earlier occurrences of a token count here. Only the last of them does.
     rows-and-columns-exchanged: weights[i, before[-1] + 1] → weights[before[-1] + 1, i]
         Rows and columns are exchanged. Row i belongs to the place that asks: weights[i, j + 1].
+    place-zero-counts-as-none: == ids[i]) → == ids[i])⏎        before = before[before > 0]
+        An earlier token at place 0 counts as none. 0 is a place, too: look at your loop, or `if`.
+    share-of-the-strongest: append(weights[i, before[-1] + 1]) → \\
+            append(weights[i].argmax() == before[-1] + 1)
+        It counts how often the largest weight lies there. Asked for is the weight itself.
     every-place-counts: float(np.mean(found)) → sum(found) / len(ids)
         It divides by the number of all places. Only those whose token stood before count.
     sum-of-the-weights: np.mean → np.sum
@@ -199,6 +199,8 @@ merge_heads = exercise(
         Only the first head comes back. All of them belong in the result, side by side.
     tokens-joined: transpose(0, 2, 1, 3).reshape(B, T, H * d_head) → reshape(B, H, -1)
         Tokens and features are joined. Join heads and features: first exchange axes 1 and 2.
+    first-sentence-alone: .transpose(0, 2, 1, 3).reshape(B, T → [0].transpose(1, 0, 2).reshape(T
+        Only the first sentence comes back. Axis 0 is the batch: keep all of them.
     sentences-joined: (0, 2, 1, 3).reshape(B, T, H → (1, 2, 0, 3).reshape(H, T, B
         The sentences stand side by side, and not the heads. Axis 0 is the batch; the heads are 1.
     """,
@@ -284,8 +286,11 @@ MultiHeadAttention = exercise(
         The heads are merged by a reshape alone, which mixes tokens and heads: transpose back first.
     interleaved: (self.num_heads, -1)).transpose(1, 2) → (-1, self.num_heads)).permute(0, 3, 1, 2)
         Each head gets every H-th feature (interleaved). It owns a contiguous slice of the features.
-    features-interleaved: .transpose(1, 2).flatten(2)) → .permute(0, 2, 3, 1).flatten(2))
-        The features of the heads alternate (interleaved). Each head fills a contiguous block.
+    masked-after-the-softmax: scores.masked_fill(~mask, -torch.inf) → scores ⊕ \\
+            dim=-1)) → dim=-1)) * (1 if mask is None else mask)
+        The mask comes after the softmax, so a row no longer sums to 1. Mask the scores, before it.
+    dropout-at-the-end: self.dropout(torch → (torch ⊕ W_o((w → dropout(self.W_o((w ⊕ (2)) → (2)))
+        Dropout acts on the result. It belongs to the weights, right after the softmax.
     masked-with-zero: -torch.inf → 0
         Hidden scores are set to 0, and exp(0) = 1 still gets weight. Set them to −∞.
     no-bias: d_out) for → d_out, bias=False) for

@@ -41,8 +41,6 @@ sinusoidal_positions = exercise(
         All pairs turn at one speed, for the exponent is always 0. Does // stand in place of /?
     length-in-exponent: / D) → / T)
         The exponent is divided by T, the number of positions. Divide 2i by the width D.
-    log10: 10000 ** → np.exp(np.log10(10000)) **
-        exp undoes the natural logarithm: np.log, not np.log10.
     positions-from-one: np.arange(T) → np.arange(1, T + 1)
         The positions count from 1. They count from 0: its sines are 0, its cosines 1.
     turned: (T, D) → (T, D).T
@@ -138,10 +136,6 @@ rotate = exercise(
         The waves are added to x, as add_positions does. Here each pair of x itself is turned.
     cut-to-whole-numbers: (x.shape) → (x.shape).astype(x.dtype)
         Whole numbers come back whole: an array made like x, as by empty_like, cuts what it stores.
-    changed-in-place: return → x[...] = ⊕ (x.shape) → (x.shape)⏎    return x
-        The turned numbers are written into the x of the caller. Write them into a new array.
-    one-sentence-alone: x.shape[-2:] → x.shape
-        It works only for one sentence, (T, d). Take T and d from the end: x.shape[-2:].
     """,
 )  # fmt: skip
 
@@ -165,13 +159,7 @@ positions_at = exercise(
         The positions themselves are not used: it counts 0, 1, 2 … anew.
     counted-from-the-first: positions[..., None] → (positions - positions[..., :1])[..., None]
         Each sentence is counted from its first position. A piece that starts at 5 keeps its 5.
-    one-table-for-all: angle = → positions = np.arange(positions.shape[-1]); angle =
-        One table 0, 1, 2 … comes back, whatever the positions are: put them into the angles.
     flattened: *positions.shape, D → -1, D
         The batch is flattened to one long row. All axes of the positions stay: (…, T, D).
-    pairs-on-an-axis: *positions.shape, D → *positions.shape, D // 2, 2
-        Sine and cosine stay on an axis of their own. Join the last two axes, to D features.
-    fixed-length: angle = → return sinusoidal_positions(100, D)[positions]; angle =
-        The rows come from a table of fixed length, too short for later positions.
     """,
 )  # fmt: skip

@@ -55,8 +55,6 @@ layer_norm = exercise(
         gamma is not used. It is a learned gain, and multiplies what is normalised.
     beta-unused: + beta → ∅
         beta is not used. It is a learned bias, added at the end.
-    whole-numbers-cut: return → out = np.zeros_like(x)⏎    out[:] = ⊕ + beta → + beta⏎    return out
-        Where x holds whole numbers, np.zeros_like(x) does too, and cuts: make it np.zeros(x.shape).
     """,
 )  # fmt: skip
 
@@ -85,8 +83,6 @@ pre_norm = exercise(
         The norm is missing: the sublayer reads x as it is. Normalise what it reads.
     sublayer-not-called: sublayer( → (
         The sublayer is never called. It is a function: hand it the normalised x.
-    word-by-word: out = → x = x[..., None, :]⏎    out = ⊕ x + out → (x + out)[..., 0, :]
-        The sublayer gets one word at a time, so that words cannot meet. Hand it all of them.
     norm-after-the-sublayer: sublayer(layer_norm(x, → (layer_norm(sublayer(x),
         The norm comes after the sublayer, on what comes out. Pre-norm normalises what goes in.
     post-norm: layer_norm(x, gamma, beta, eps) → x ⊕ x + out → layer_norm(x + out, gamma, beta, eps)
@@ -124,16 +120,12 @@ pre_norm_stack = exercise(
     slips="""
     last-norm-missing: return layer_norm(x, gammas[-1], betas[-1], eps) → return x
         The last norm is missing: after the loop, normalise once more, with the last row.
-    last-norm-in-the-loop: ⏎    return layer → ⏎        x = layer ⊕ 1], eps) → 1], eps)⏎    return x
-        The last norm comes after every sublayer, on the river itself. It comes once, at the end.
     returns-in-the-loop: ⏎    return → ⏎        return
         The return stands in the loop, so only the first sublayer has its turn.
     post-norm-stack: pre_norm(x, sublayer, → layer_norm(x + sublayer(x),
         These are post-norm steps: they normalise the sum. Normalise what each sublayer reads.
     inner-norms-missing: pre_norm(x, sublayer, gamma, beta, eps) → x + sublayer(x)
         The sublayers read the river as it is. Each has a norm before it, with a row of its own.
-    residuals-missing: pre_norm(x, sublayer, → sublayer(layer_norm(x, ⊕ beta, eps) → beta, eps))
-        The residual is missing: each output replaces the river. Add it to the river.
     residuals-normalised: pre_norm(x, sublayer, → layer_norm(x, ⊕ \\
             beta, eps) → beta, eps)⏎        x = x + sublayer(x)
         The residual path is normalised: add each output to the river itself.
@@ -169,8 +161,9 @@ add_and_norm = exercise(
         x is added once more after the norm. In post-norm the norm comes last.
     normed-twice: x + sublayer_out → sum(layer_norm(z, gamma, beta, eps) for z in (x, sublayer_out))
         Both parts are normalised before the sum as well. Add them as they are, then norm the sum.
-    axis-0: layer_norm(x → gamma * layer_norm((x ⊕ t, gamma, beta, eps → t).T, 1, 0, eps).T + (beta
-        Mean and variance run over the first axis. Each word is normalised alone: axis=-1.
+    over-everything: layer_norm(x + sublayer_out, gamma, → (lambda z, g, b, e: g * (z - z.mean()) \\
+            / np.sqrt(z.var() + e) + b)(x + sublayer_out, gamma,
+        One mean and one variance serve all words. Each word is normalised alone: axis=-1.
     multiplied: x + sublayer_out → x * sublayer_out
         x and the sublayer's output are multiplied. A residual connection adds them.
     eps-ignored: , eps) → )
@@ -203,8 +196,8 @@ LayerNorm = exercise(
         eps is added outside the root. It belongs inside, to the variance.
     eps-ignored: self.eps = eps → self.eps = 1e-5
         The argument eps has no effect. Keep it in self, and add it to the variance.
-    over-the-sentence: dim=-1 → dim=(-2, -1)
-        Mean and variance are those of the whole sentence. Each word has its own: dim=-1.
+    over-everything: .mean(dim=-1, keepdim=True) → .mean() ⊕ .var(dim=-1, keepdim=True, → .var(
+        One mean and one variance serve all words. Each word has its own: dim=-1, keepdim=True.
     rms-norm: (x - mean) → x ⊕ var(dim=-1, keepdim=True, correction=0) → square().mean(-1, True)
         This is RMSNorm: the mean is not taken away, neither from x nor in the variance.
     in-place: (x - mean) → x.sub_(mean)
@@ -213,8 +206,6 @@ LayerNorm = exercise(
         weight and bias are plain tensors, which no training changes. Make each an nn.Parameter.
     other-names: self.weight → self.gamma ⊕ self.bias → self.beta
         gamma and beta must be called weight and bias, as they are in PyTorch's own layer.
-    one-for-all-features: (d_model)) → (1))
-        All features share one gain and one bias. Each has its own: d_model numbers in both.
     """,
     backends=("torch",),
 )

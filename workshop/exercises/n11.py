@@ -38,24 +38,16 @@ feed_forward = exercise(
         A ReLU stands on the output, which can then never be negative. It belongs on the neurons.
     relu-before-b1: np.maximum(0, x @ W1 + b1) → (np.maximum(0, x @ W1) + b1)
         The ReLU comes before b1, which moves the threshold of each neuron: add it first.
-    strength-lost: np.maximum(0, x @ W1 + b1) → (x @ W1 + b1 > 0)
-        An awake neuron counts as 1. The ReLU keeps how strongly it is awake: the number itself.
     max-for-maximum: np.maximum(0, x @ W1 + b1) → np.max(x @ W1 + b1, 0)
         np.max(h, 0) keeps the largest along axis 0. np.maximum(0, h) compares each number with 0.
     gelu: np.maximum( → np.vectorize(lambda _, h: h / 2 * (1 + math.erf(h / 2**0.5)))(
         The activation is GELU, as in BERT. This network has ReLU: what is negative becomes 0.
-    gelu-by-tanh: np.maximum( → (lambda _, h: h / (1 + np.exp(-1.595769 * (h + 0.044715 * h**3))))(
-        The activation is GELU, as in GPT-2. This network has ReLU: what is negative becomes 0.
-    leaky: np.maximum(0, x @ W1 + b1) → np.maximum(0.01 * (h := x @ W1 + b1), h)
-        This is a leaky ReLU: negative hidden values shrink. A ReLU makes them 0.
     absolute: np.maximum(0, x @ W1 + b1) → np.abs(x @ W1 + b1)
         Negative hidden values lose their sign. A ReLU makes them 0.
     b1-missing: W1 + b1 → W1
         b1 is missing. Inside the ReLU, it moves the threshold at which each neuron wakes.
     b2-missing: + b2 → ∅
         b2 is missing: it is added once, to the output of each word.
-    b2-for-each-neuron: + b2 → + b2 * len(b1)
-        b2 is added once for each neuron. Add it once, to the output of each word.
     one-sentence-only: return → T, d = x.shape⏎    return
         It works for one sentence (T, d), not for a batch (B, T, d). x @ W1 takes all words of both.
     residual-inside: np.max → x + np.max
@@ -80,8 +72,6 @@ encoder_layer = exercise(
         The second residual adds x, the layer's input. Add what the network has read.
     mask-not-passed: mask=mask, → ∅
         The mask has no effect: pass it on to multi_head_attention.
-    mask-for-the-network-too: **p["ffn"] → **p["ffn"], mask=mask
-        The network gets the mask too. A mask is for attention, where words see each other.
     stars-forgotten: x, mask=mask, **p["attn"] → x, p["attn"], mask
         A dictionary is handed over as one argument. Two stars, **p["attn"], hand over its entries.
     first-residual-missing: add_and_norm(x, multi → layer_norm(multi
@@ -184,10 +174,13 @@ def doubled(fn):
     layer = torch.nn.Linear(1, 1)
     layer.load_state_dict({"weight": torch.tensor([[2.0]]), "bias": torch.tensor([1.0])})
     made = fn.function(layer, 3)
-    found = {"the result is an nn.Module": isinstance(made, torch.nn.Module)}
-    if not all(found.values()) or any(p.item() not in (1, 2) for p in made.parameters()):
-        return found | {"every layer starts from the values of `layer`": False}
-    return found | {f"from {x} it makes": made(torch.tensor([float(x)])).item() for x in (1, -2)}
+    if not isinstance(made, torch.nn.Module):
+        return {"the result is an nn.Module": False}
+    kept = all(p.item() in (1, 2) for p in made.parameters())
+    found = {"the result is an nn.Module": True, "each starts with the values of `layer`": kept}
+    if kept:
+        found |= {f"from {x} it makes": made(torch.tensor([float(x)])).item() for x in (1, -2)}
+    return found
 
 
 @make_stack.experiment("four networks")
@@ -226,6 +219,8 @@ EncoderLayer = exercise(
         The residual around attention is missing. Add what it has read, x.
     mask-not-passed: (x, mask) → (x)
         The mask has no effect: hand it on to attention.
+    mask-turned: (x, mask) → (x, None if mask is None else ~mask)
+        The mask is turned round. True means: may read, for our attention too.
     feed-forward-reads-the-input: feed_forward(h) → feed_forward(x)
         The network reads x, the layer's input. It reads what the first Add & Norm gives.
     second-residual-missing: norm2(h + → norm2(

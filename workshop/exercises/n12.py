@@ -32,18 +32,10 @@ decoder_layer = exercise(
         The residual around the cross-attention is missing: what it read replaces the words.
     no-residuals: self"]) → self"]) - y ⊕ cross"]) → cross"]) - y ⊕ ffn"]) → ffn"]) - y
         The three residuals are missing: add to what each sublayer gives what it has read.
-    second-residual-from-the-input: mask = → x, mask = y, ⊕ cross"]) → cross"]) + x - y
-        The residual around the cross-attention adds the layer's input. Add what entered it.
     sums-from-the-input: mask = → x, mask = y, ⊕ s"]) → s"]) + x - y ⊕ n"]) → n"]) + x - y
         All three sums add the layer's input. Each must add what its own sublayer has read.
-    residuals-twice: multi_head → y + multi_head ⊕ feed_forward( → y + feed_forward(
-        Each residual is added twice: add_and_norm does it already.
-    network-reads-the-first-sum: attention(y, mem → attention(a := y, mem ⊕ forward(y → forward(a
-        The feed-forward network reads the first Add & Norm's output: hand it the second's.
     last-norm-missing: return add_and_norm(y, → return y + ( ⊕ , *p["norm3"]) → )
         The last sum, after the feed-forward network, is not normalised: norm3 is missing.
-    last-add-and-norm-missing: return add_and_norm(y, → return ( ⊕ , *p["norm3"]) → )
-        The last Add & Norm is missing: the feed-forward network has one as well.
     norm1-for-all: norm2 → norm1 ⊕ norm3 → norm1
         norm1 serves all three sublayers. Each has a gain and bias of its own: norm2, then norm3.
     norm2-and-norm3-exchanged: norm2 → norm_ ⊕ norm3 → norm2 ⊕ norm_ → norm3
@@ -81,8 +73,6 @@ greedy_decode = exercise(
         It goes on after end_id, by which the decoder says that the answer is complete.
     leaves-out-the-end: break → return ids[1:-1]
         The end token is missing in the result: append each word first, then ask if it is end_id.
-    every-start-removed: return ids[1:] → return [i for i in ids if i != start_id]
-        Each start_id is removed, also one that the model wrote. Leave out the first alone.
     draws: np.argmax(step(ids)[-1]) → np.random.choice(len(z := step(ids)[-1]), p=softmax(z))
         The next word is drawn. Greedy takes the likeliest, the argmax of the last row.
     feeds-the-newest-word: step(ids) → step(ids[-1:])
@@ -188,8 +178,6 @@ next_token_probs = exercise(
         The temperature has no effect. It must divide the logits, before the softmax.
     temperature-multiplies: / temperature → * temperature
         The temperature multiplies the logits. It must divide them: above 1 it evens out.
-    softmax-twice: softmax(logits → softmax(softmax(logits)
-        softmax is applied twice, which evens everything out. Apply it once, to the logits.
     one-token-too-many: [top_k:] → [top_k + 1:]
         Top-k keeps one token too many, k + 1 of them.
     least-likely: [top_k:] → [:-top_k]
@@ -236,6 +224,10 @@ DecoderLayer = exercise(
         The causal mask is missing: each word also sees the later ones, which it must predict.
     no-residuals: (y + self → (self
         The three residuals are missing: add to what each part gives what it has read.
+    second-residual-missing: norm2(y + → norm2(
+        The residual around the cross-attention is missing: add what it has read, y.
+    roles-exchanged: cross_attention(y, memory=memory) → cross_attention(memory, memory=y)
+        In the cross-attention memory asks and the words answer. The words ask: they come first.
     sums-from-the-input: norm1(y → norm1((x := y) ⊕ norm2(y → norm2(x ⊕ norm3(y → norm3(x
         All three sums add the layer's input. Each must add what its own part has read.
     norm1-for-all: norm2(y → norm1(y ⊕ norm3(y → norm1(y

@@ -45,10 +45,6 @@ train = exercise(
         The gradients are never computed, so the weights never change: call loss.backward().
     never-steps: p.sub_(lr * v) → p - lr * v
         The weights never change, though there are gradients. Change the model's own p, in place.
-    step-before-backward: model.zero_grad()⏎        loss.backward() → pass ⊕ \\
-            (p.grad) → (0 if p.grad is None else p.grad) ⊕ losses.append → \\
-            model.zero_grad()⏎        loss.backward()⏎        losses.append
-        The step comes before backward, so it uses the gradients of the previous batch.
     adam: torch.zeros_like(p) → torch.optim.Adam([p], lr) ⊕ \\
             v.mul_(0.9).add_(p.grad) → v.step() ⊕ p.sub_(lr * v) → ∅
         This is Adam, which scales each step by past gradients. Take plain SGD with momentum 0.9.
@@ -63,9 +59,6 @@ train = exercise(
     vocabulary-reshaped: model(x).flatten(0, 1), y.flatten() → \\
             (z := model(x)).reshape(len(z), z.shape[2], -1), y
         reshape to (B, V, T) mixes tokens and words: swap the axes, or join batch and tokens.
-    losses-after-the-step: loss.item() → \\
-            nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten()).item()
-        The losses are measured anew after the step. Note those that the steps are made from.
     """,
 )  # fmt: skip
 
@@ -95,8 +88,6 @@ evaluate = exercise(
         It always ends in train mode, even if the model was in eval mode before. Restore that mode.
     stays-in-eval-mode: model.train(was_training) → pass
         The model is left in eval mode, without dropout. Put it back into the mode it was in.
-    restored-in-the-loop: += y.numel() → += y.numel()⏎            model.train(was_training)
-        The mode is restored inside the loop, too early for the other batches. Restore it after it.
     mean-of-batch-means: , reduction="sum" → ∅ ⊕ y.numel() → 1
         All batches count alike, small and large. Divide the sum over all tokens by their number.
     sums-over-batches: y.numel() → 1
@@ -177,6 +168,10 @@ combined_mask = exercise(
         The mask holds the numbers 1 and 0. It must hold True and False: join such values by `&`.
     zero-is-padding: ids != pad_id → ids != 0
         0 is taken for padding, whatever pad_id says: 0 may be a real word.
+    later-words: np.tril → np.triu
+        Later words may be read, and earlier ones not. Rows are queries: keep the lower triangle.
+    padding-at-the-end: (ids != pad_id) → (np.arange(T) < (ids != pad_id).sum(1)[:, None])
+        The real words are counted, as if they came first. Padding may stand in front too.
     without-itself: dtype=bool)) → dtype=bool), k=-1)
         A query may not read itself here. It may: the diagonal belongs to the past.
     """,
@@ -217,22 +212,11 @@ smoothed_loss = exercise(
         smoothing is given to each of the V tokens. They share it: take the mean of log p.
     smoothed-overflow: logits - logits.max(axis=-1, keepdims=True) → logits
         exp overflows, or vanishes, for large logits. Subtract the largest of each place first.
-    log-of-rounded-probabilities: z - np.log(np.exp(z).sum(axis=-1, keepdims=True)) → \\
-            np.log(np.exp(z) / np.exp(z).sum(axis=-1, keepdims=True))
-        Very small probabilities round to 0 before the log. Subtract the log of the sum instead.
     smoothed-without-softmax: z - np.log(np.exp(z).sum(axis=-1, keepdims=True)) → logits
         Logits are taken for log-probabilities. Subtract the log of the sum of their exponentials.
-    smooths-the-probabilities: -(1 - smoothing) * of_target - smoothing * log_p.mean(axis=-1) → \\
-            -np.log((1 - smoothing) * np.exp(of_target) + smoothing / logits.shape[-1])
-        The prediction is smoothed, inside the log. Smooth the target: a weighted sum of -log p.
     padding-too: loss[targets != pad_id] → loss
         Padding counts as well. Average over the places where the target is not pad_id.
     padding-in-the-number: [targets != pad_id].mean() → [targets != pad_id].sum() / loss.size
         The sum is divided by the number of all places. Divide it by that of the real tokens.
-    padding-in-the-smooth-part: log_p.mean(axis=-1) → log_p.mean()
-        The smooth part is averaged over all places at once, padding too. It belongs to each place.
-    smoothed-per-sentence: loss[targets != pad_id].mean() → \\
-            np.mean([a[b].mean() for a, b in zip(loss, targets != pad_id)])
-        Each sentence is averaged first, so words of short ones count more. Average once, over all.
     """,
 )  # fmt: skip

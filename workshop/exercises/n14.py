@@ -129,8 +129,6 @@ head_scores = exercise(
         The mean runs over all T · T pairs. Sum over the keys, and divide by the queries that ask.
     averaged-over-wanted-pairs: wanted.any(axis=-1).sum() → wanted.sum()
         It divides by the number of wanted pairs. Divide by the queries that have any.
-    one-query-less: max(asking, 1) → (len(wanted) - 1)
-        It always divides by T - 1, right for the token before alone. Count the queries that ask.
     nan-for-none: max(asking, 1) → asking
         Where no query has a wanted key, 0 / 0 is nan. The score is 0 then.
     """,
@@ -170,9 +168,6 @@ word_pieces = exercise(
         Later pieces are returned without "##". Keep the mark: such a piece begins no word.
     shortest-first: range(len(word), start, -1) → range(start + 1, len(word) + 1)
         The shortest piece is tried first. Try the longest first, down to one letter.
-    grown-letter-by-letter: if piece in vocab → if all(piece[:k] in vocab for k in \\
-            range(len(piece) - end + start + 1, len(piece) + 1))
-        A piece ends at the first gap: "pl" is missing, "play" is there. Try the longest first.
     last-letter-alone: range(len(word), → range(max(len(word) - 1, start + 1),
         The whole rest is never tried: the first end is len(word), just behind the last letter.
     unknown-letter-by-letter: return ["[UNK]"] → pieces.append("[UNK]")⏎            start += 1

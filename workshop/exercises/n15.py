@@ -26,8 +26,6 @@ rms_norm = exercise(
         The vector is divided by its mean square, so a longer one comes out shorter. Take the root.
     divided-by-the-length: .mean( → .sum(
         The sum of the squares is taken, so numbers shrink as a vector gets wider. Take their mean.
-    mean-of-absolute-numbers: (x**2) → abs(x) ⊕ np.sqrt → ∅
-        It divides by the mean of the absolute numbers. Take the root of the mean of the squares.
     absolute-numbers: (x**2) → abs(x)
         This is the root of the mean of the absolute numbers. Take that of the squares: x**2.
     one-root-for-everything: axis=-1,  → ∅
@@ -36,8 +34,6 @@ rms_norm = exercise(
         The gain is multiplied in before the mean square is taken. That is of x alone, as it comes.
     eps-outside-the-root: np.sqrt(mean_square + eps) → (np.sqrt(mean_square) + eps)
         eps is added after the root. It belongs below it, to the mean square.
-    gain-added: gamma * x → gamma + x
-        gamma is added. It is a gain: multiply by it.
     gamma-ignored: gamma * x → x
         gamma is not used. It is learned, one number for each feature, and multiplies the result.
     """,
@@ -68,6 +64,8 @@ route = exercise(
         The chosen experts get equal shares. Who fits better takes more: softmax of their logits.
     which-not-how-much: softmax(chosen) → (logits >= smallest) * 1.0
         This says who is chosen, 1 or 0. How much each takes is the softmax of the chosen logits.
+    places-for-ranks: logits >= smallest → np.argsort(-logits, axis=-1) < k
+        argsort tells which expert comes first, not the rank of each. Compare logits with the k-th.
     logits-not-shares: softmax(chosen) → np.where(logits >= smallest, logits, 0)
         The chosen logits are returned as they are. Shares are positive and sum to 1: softmax them.
     shares-of-raw-logits: -np.inf → 0 ⊕ softmax(chosen) → chosen / chosen.sum(-1, keepdims=True)

@@ -118,6 +118,8 @@ logit_lens = exercise(
     slips="""
     no-norm: ((stream - mean) / np.sqrt(variance + eps) * gain + shift) → stream
         The output matrix reads the raw stream. It only knows normalised vectors: norm them first.
+    not-normalised: (stream - mean) / np.sqrt(variance + eps) → stream
+        Gain and shift are there, but nothing is normalised before them: mean 0, variance 1.
     no-gain-and-shift: * gain + shift → ∅
         Gain and shift are missing. The last norm learned them: multiply by gain, add shift.
     no-shift: + shift → ∅
@@ -162,6 +164,11 @@ ablate_head = exercise(
         It acts one layer too late. Layers count from 1, the list from 0: layers[layer - 1].
     heads-from-zero: (head - 1) → head ⊕ , head * → , (head + 1) *
         The next head is off. Heads count from 1: the slice begins at (head - 1) * d_head.
+    only-that-head: found[..., own] = 0 → found[...] = 0⏎        found[..., own] = args[0][..., own]
+        All other heads are off, and this one is on. Zero belongs into its own slice alone.
+    heads-interleaved: own = slice((head - 1) * attention.d_head, head * attention.d_head) → \\
+            own = slice(head - 1, None, attention.num_heads)
+        Every num_heads-th feature is zero. A head's d_head features stand side by side.
     all-heads: found[..., own] → found[:]
         All heads of the layer are off. Only the slice of one becomes zero.
     one-feature: slice((head - 1) * attention.d_head, head * attention.d_head) → head - 1
@@ -204,6 +211,13 @@ patch_layer = exercise(
         The place before is patched. Places count from 0, as Python does.
     texts-exchanged: model(other) → model(id_s) ⊕ model(ids) → model(other) ⊕ id_s → ids
         The two texts are exchanged: the model reads `other`, with one vector from ids.
+    batch-in-place-of-token: :, place] → place]
+        A text of the batch is replaced, axis 0. The tokens are axis 1: [:, place].
+    its-input-patched: append(out) → append(args[0]) ⊕ \\
+            forward_hook(put) → forward_pre_hook(lambda m, a: (put(m, a, a[0]),))
+        What goes into the layer is replaced. Replace what it gives: a forward hook, not a pre-hook.
+    token-exchanged: return out → ⏎    ids = ids.clone()⏎    ids[:, place] = other[:, place]
+        The token itself is exchanged. Leave ids alone, and replace a vector that the layer gives.
     all-places: out[:, place] = kept[0][:, place] → out = kept[0]
         These are the logits of `other`: its vectors stand at all places. Replace one: [:, place].
     first-text-for-all: kept[0][:, place] → kept[0][0, place]
@@ -217,11 +231,11 @@ patch_layer = exercise(
 
 
 @cache
-def case(patches, layer, place):
-    """A model of 3, 2 and 1 heads, two pairs of texts, the first one's logits by the helpers."""
+def case():
+    """A model of 3, 2 and 1 heads, and two pairs of texts."""
     import torch
 
-    from helpers import inside, layers, models
+    from helpers import layers, models
     from workshop.exercises.modules import filled
 
     sizes = {"d_ff": None, "d_head": 4, "pre_norm": True}
@@ -229,24 +243,24 @@ def case(patches, layer, place):
     model.layers = layers.Stack(layers.EncoderLayer(6, heads, **sizes) for heads in (3, 2, 1))
     filled(model.double())
     ids, other = torch.arange(20).reshape(2, 2, 5) * 3 % 7  # other tokens at each place
-    how = {"at": f"layer {layer}/add 1", "source": other[0], "rows": [place]}
-    with inside.patched(model, **how) if patches else inside.switched_off(model, (layer, place)):
-        return model, ids, other, model(ids[:1]).detach()
+    return model, ids, other
 
 
 def facts(fn, patches, layer, place, training=False):
     """The logits of an answer, and how it leaves its model."""
-    model, ids, other, truth = copy.deepcopy(case(patches, layer, place))
-    plain, before = model.train(training)(ids), copy.deepcopy(model.state_dict())
+    model, ids, other = copy.deepcopy(case())
+    plain = model.train(training)(ids)
+    kept = (*model.state_dict().values(), ids, other)
+    before = copy.deepcopy(kept)
     y = getattr(fn, "function", fn)(model, ids, *[other] * patches, layer, place)
-    logits, after = y.detach().numpy() if hasattr(y, "detach") else y, model.state_dict()
-    parts, fits = [*model.modules()], np.shape(logits) == plain.shape
+    logits, parts = y.detach().numpy() if hasattr(y, "detach") else y, [*model.modules()]
+    stays = [x.equal(was) for x, was in zip(kept, before, strict=True)]
     return logits if logits is None else {
         "no hook is left": not any(p._forward_hooks or p._forward_pre_hooks for p in parts),
         "each part is in the mode it was in": {p.training for p in parts} == {training},
-        "the parameters are what they were": all(after[k].equal(x) for k, x in before.items()),
+        "the parameters are what they were": all(stays[:-2]),
+        "the texts are what they were": all(stays[-2:]),
         "logits": logits,
-        "the helpers give the same": fits and np.allclose(logits[:1], truth),
         "afterwards the model says what it said before": model(ids).equal(plain),
     }  # fmt: skip
 
