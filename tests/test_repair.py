@@ -1,6 +1,7 @@
 """The one change that makes a wrong answer right: found, told, and kept from doing harm."""
 
 import contextlib
+import json
 import math
 import os
 import re
@@ -13,7 +14,6 @@ import numpy as np
 import psutil
 import pytest
 from answers import written
-from learners import load
 
 from workshop.checks import grade, repair, sandbox
 from workshop.checks.judge import WRONG, expected_of
@@ -125,21 +125,32 @@ def test_an_accident_on_the_probes_is_refused_by_fresh_numbers(fresh, monkeypatc
     assert (grade(answer).repair is None) == fresh
 
 
-OUTSIDE = ["import os; os.system('true')", "open('x').close()", "np.save('x', scores)",
-           "system('true')", "helper(scores)", "path.write_text('y')", "Path('x').touch()",
-           "rm('x')", "st('x', scores)", "from numpy import savetxt as s; s('x', scores)",
-           "o('x', 'w')", "import pathlib", "vars(np)['save']('x', scores)"]  # fmt: skip
-INSIDE = ["n = root(2)", "n = Counter()", "n = one(2)", "import math"]
+OUTSIDE = ["import os; os.system('true')", "open('x', 'w')", "np.save('x', scores)", "rm('y')",
+           "helper(scores)", "path.write_text('y')", "Path('x').touch()", "st('x', scores)",
+           "from numpy import savetxt as s; s('x', scores)", "o('x', 'a')", "scores.tofile('x')",
+           "__import__('shutil').rmtree('z')", "vars(np)['save']('x', scores)",
+           "import socket; socket.socket().connect(('127.0.0.1', 9))",
+           "import torch; torch.save(torch.ones(2), 'x')"]  # fmt: skip
+INSIDE = ["n = root(2)", "n = Counter()", "import math", "open('y').read()"]
 
 
+@pytest.mark.parametrize("forks", [True, False])
 @pytest.mark.parametrize("line", [*OUTSIDE, *INSIDE])
-def test_what_reaches_outside_is_not_changed_and_run(line):
-    """By whatever name: a module, a function, a class or a thing of one."""
-    answer = written("softmax_row", f"{line} ⏎ return scores")
-    one, helper = (load(f"def f(x):\n    return {x}", "f") for x in ("x + 1", "__import__('os')"))
-    scope = {"system": os, "helper": helper, "path": Path("x"), "Path": Path, "rm": os.remove}
-    answer.__globals__.update(scope, st=np.savetxt, o=open, one=one, root=math.sqrt)
-    assert (repair.answer_of(answer, find("softmax_row")) is None) == (line in OUTSIDE)
+def test_what_reaches_outside_is_refused_to_a_changed_answer(line, forks, tmp_path, monkeypatch):
+    """By whatever name: a module, a function, a class or a thing of one. An answer has its way."""
+    monkeypatch.chdir(tmp_path)
+    Path("z").mkdir()
+    Path("y").write_text("kept")
+    body, known = f"{line} ⏎ return np.exp(scores) / np.exp(scores).max()", find("softmax_row")
+    texts = []
+    if answer := repair.answer_of(written("softmax_row", body), known):
+        scope = {"helper": lambda x: os.system("true"), "path": Path("x"), "Path": Path, "o": open}
+        answer.scope.update(scope, st=np.savetxt, rm=os.remove, root=math.sqrt)
+        search = repair.Search(answer, known, "numpy", expected_of("softmax_row"), [0, 1, 2, 3])
+        found = sandbox.lines_of(search.run, 20, forks)[0]
+        texts = [json.loads(row)[3] for row in found]
+    assert any(line.split("; ")[-1].split("(")[0] in text for text in texts) == (line in INSIDE)
+    assert sorted(os.listdir()) == ["y", "z"] and Path("y").read_text() == "kept"
 
 
 HOSTILE = {  # by a change

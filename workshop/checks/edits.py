@@ -69,7 +69,7 @@ class Editor:
         for kind in (self.siblings, self.operators, self.call_keywords, self.orders,
                      self.same_keyword_everywhere, self.constants, self.other_names, self.exchanges,
                      self.names_at_hand, self.brackets, self.too_much,
-                     self.missing, self.expressions, self.copies):  # fmt: skip
+                     self.missing, self.expressions):  # fmt: skip
             yield from kind()
 
     def put(self, place: Place, node: ast.AST) -> Iterator[Edit]:
@@ -277,12 +277,6 @@ class Editor:
                 for text, node in lent.items():
                     if text not in last:  # the solution is no repair
                         yield from self.put(p, node)
-
-    def copies(self) -> Iterator[Edit]:
-        """A copy before an argument is changed in place."""
-        for name in self.arguments:
-            line = ast.parse(f"{name} = {name}.copy()").body
-            yield [(Place(self.function, "body"), [*line, *self.function.body])]
 
 
 def untouched(function: ast.FunctionDef) -> Iterator[ast.AST]:

@@ -245,9 +245,12 @@ def whom_they_read(fn):
         Q, K = (W[[ids, [0] * T]] + W[words : words + T] for W in made)
         scores = Q @ K.swapaxes(1, 2) / np.sqrt(Q.shape[-1])
         weights = course.masked_softmax(scores, course.causal_mask(T))[:, 1:]
+        found["no weight is nan"] = bool(np.isfinite(weights).all())
         read, other = weights.argmax(axis=-1)
         words_alike &= np.array_equal(read, other)
         found[f"the places that words 1 to {T - 1} of {T} read most"] = read
+        last = np.flatnonzero(np.isclose(weights[0, -1], weights[0, -1].max()))
+        found[f"what the last of {T} reads most"] = f"place {', '.join(map(str, last))}"
         least += [*weights.max(axis=-1).flat]
     if not words_alike:
         return {"whichever words stand there, the places that they read are the same": False}
