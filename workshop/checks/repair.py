@@ -29,7 +29,7 @@ from workshop.checks.edits import edits
 from workshop.checks.rules import Rules
 from workshop.checks.safety import kept_inside
 from workshop.checks.sandbox import Observation, OutOfTime, agree
-from workshop.checks.source import source_at
+from workshop.checks.source import Obstacle, source_at
 from workshop.checks.syntax import Definition, bare, pairs
 from workshop.exercises.exercise import Exercise, Probe, Slip, definition_of
 
@@ -86,7 +86,7 @@ def answer_of(function: Any, known: Exercise) -> Answer | None:
     try:
         source, first, scope = source_at(function)
         tree = bare(definition_of(source, known.name))
-    except (OSError, TypeError, SyntaxError, ValueError, StopIteration):
+    except (Obstacle, TypeError, StopIteration):
         return None
     plain = isinstance(tree, ast.ClassDef) == known.is_class and not tree.decorator_list
     if not plain or len(source) > LONGEST or NATIVE & {*re.findall(r"\w+", source)}:

@@ -52,90 +52,52 @@ def piece_of(function: Callable, name: str) -> Piece:
     return piece
 
 
-def source_of(function: Callable, name: str) -> str:
-    """The text of a function's definition, from the margin."""
-    called, definition = getattr(function, "__name__", name), f"write `def {name}(…):`"
-    if called == "<lambda>":
-        raise Obstacle(f"a lambda has no name of its own: {definition} with a `return`")
-    if called != name:
-        raise Obstacle(f"it was defined as `{called}`: {definition}")
-    try:
-        text = _class_source(function) if inspect.isclass(function) else _function_source(function)
-        plain = getattr(ast.parse(text).body[0], "name", None) == name
-    except (OSError, TypeError, SyntaxError, ValueError):
-        raise Obstacle("its source cannot be read") from None
-    if not plain:
-        raise Obstacle(f"its source is no plain definition: {definition}")
-    return text
-
-
-def _function_source(function: Callable) -> str:
-    plain = inspect.unwrap(function)
-    if not isinstance(plain, FunctionType):
-        raise Obstacle("it is not written as a function: begin it with `def`")
-    if free := plain.__code__.co_freevars:
-        names = ", ".join(f"`{name}`" for name in free)
-        raise Obstacle(f"it is made inside another function, of which it uses {names}")
-    return written(plain).strip("\n")
-
-
-def written(function: Callable) -> str:
-    """The text of a definition as Python finds it, from the margin. Raises OSError without one."""
-    return textwrap.dedent(inspect.getsource(function))
-
-
-def source_at(function: Any) -> tuple[str, int, dict[str, Any]]:
+def source_at(thing: Any) -> tuple[str, int, dict[str, Any]]:
     """The text of a function or class, its first line in its cell, and the names it finds there.
 
-    Raises OSError where no text is at hand, ValueError for a function that uses another's names.
+    Raises Obstacle where no text is at hand, or where it uses another function's names.
     """
-    if inspect.isclass(function):
-        text, methods = _class_source(function), _methods(function)
-        first = next(line for line, s in enumerate(text.splitlines()) if "def " in s)
-        return text, min(m.__code__.co_firstlineno for m in methods) - first, _scope(function)
-    if not isinstance(function, FunctionType) or function.__code__.co_freevars:
-        raise ValueError("function must be written with def, and use no other function's names")
-    try:
-        text = written(function)
-    except OSError:
-        text = text_of_callers(function)
-    return text, function.__code__.co_firstlineno, function.__globals__
+    plain = inspect.unwrap(thing)
+    held = vars(plain).values() if inspect.isclass(plain) else [plain]
+    parts = [f for f in map(inspect.unwrap, held) if isinstance(f, FunctionType)]
+    if not parts:
+        raise Obstacle("it is not written as a function: begin it with `def`")
+    code, scope = parts[0].__code__, parts[0].__globals__
+    if code.co_freevars and plain is parts[0]:
+        names = ", ".join(f"`{name}`" for name in code.co_freevars)
+        raise Obstacle(f"it is made inside another function, of which it uses {names}")
+    lines = linecache.getlines(code.co_filename)
+    for node in ast.walk(parsed("".join(lines))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == plain.__name__:
+            start = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if start <= code.co_firstlineno <= node.end_lineno:
+                text = textwrap.dedent("".join(lines[start - 1 : node.end_lineno]))
+                return text.strip("\n"), start, scope
+    return text_of_callers(code), code.co_firstlineno, scope
 
 
-def text_of_callers(function: FunctionType) -> str:
-    """The text that a script has read, and made this very function of. OSError without one."""
-    start, frame = f"def {function.__name__}(", inspect.currentframe()
+def parsed(text: str) -> ast.Module:
+    """A text as a tree, an empty one where it is no Python."""
+    with contextlib.suppress(SyntaxError, ValueError):
+        return ast.parse(text)
+    return ast.Module([], [])
+
+
+def text_of_callers(code: CodeType) -> str:
+    """The text that a script has read, and made this very code of. Obstacle without one."""
+    start, frame = f"def {code.co_name}(", inspect.currentframe()
     while frame := frame.f_back:
         for value in (*frame.f_locals.values(), *frame.f_globals.values()):
             held = getattr(value, "__dict__", {}) if not isinstance(value, ModuleType) else {}
             for said in (value, *(held.values() if isinstance(held, dict) else ())):
-                if isinstance(said, str) and said.startswith(start) and _makes(said, function):
+                if isinstance(said, str) and said.startswith(start) and _makes(said, code):
                     return said
-    raise OSError("no text of it is at hand")
+    raise Obstacle("its source cannot be read")
 
 
-def _makes(source: str, function: FunctionType) -> bool:
-    """Whether a text compiles to the code of a function."""
-    own = function.__code__
-    with contextlib.suppress(SyntaxError, ValueError):
-        made = [c for c in compile(source, "", "exec").co_consts if isinstance(c, CodeType)]
-        return any((c.co_code, c.co_names) == (own.co_code, own.co_names) for c in made)
-    return False
-
-
-def _methods(cls: type) -> list[FunctionType]:
-    return [inspect.unwrap(m) for m in vars(cls).values() if isinstance(m, FunctionType)]
-
-
-def _class_source(cls: type) -> str:
-    """A class of the notebook: `inspect` finds no file for it, its methods have one."""
-    for file in {method.__code__.co_filename for method in _methods(cls)}:
-        lines = linecache.getlines(file)
-        for node in ast.walk(ast.parse("".join(lines))):
-            if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
-                start = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                return textwrap.dedent("".join(lines[start - 1 : node.end_lineno])).strip("\n")
-    raise OSError("no text of it is at hand")
+def _makes(source: str, code: CodeType) -> bool:
+    made = (c for c in compile(parsed(source), "", "exec").co_consts if isinstance(c, CodeType))
+    return any((c.co_code, c.co_names) == (code.co_code, code.co_names) for c in made)
 
 
 def names_used(source: str) -> list[str]:
@@ -158,18 +120,18 @@ def _globals(table: symtable.SymbolTable) -> Iterator[str]:
 
 def _add(function: Callable, name: str, piece: Piece) -> None:
     """Add a definition, after everything of the notebook that it needs."""
-    source, scope = source_of(function, name), _scope(function)
+    called, definition = getattr(function, "__name__", name), f"write `def {name}(…):`"
+    if called == "<lambda>":
+        raise Obstacle(f"a lambda has no name of its own: {definition} with a `return`")
+    if called != name:
+        raise Obstacle(f"it was defined as `{called}`: {definition}")
+    source, _, scope = source_at(function)
     piece.definitions[name] = ""  # seen: two functions may call each other
     for used in names_used(source):
         if used not in piece.definitions and used in scope and not used.startswith("__"):
             _resolve(used, scope[used], piece)
     del piece.definitions[name]
     piece.definitions[name] = source
-
-
-def _scope(function: Callable) -> dict[str, Any]:
-    methods = _methods(function) if inspect.isclass(function) else [inspect.unwrap(function)]
-    return methods[0].__globals__ if methods else {}
 
 
 def _resolve(name: str, value: Any, piece: Piece) -> None:
