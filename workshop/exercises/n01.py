@@ -93,6 +93,8 @@ one_hot = exercise(
         The 1 stands one place too far left, and id 0 has none. Ids count from 0, as columns do.
     id-zero-left-out: [ids] → [ids] * (ids > 0)[..., None]
         The rows of id 0 are all zero. Id 0 is a word like the others: its 1 stands in column 0.
+    renumbered: np.eye(vocab_size)[ids] → np.eye(len({*ids.flat}))[np.unique(ids).searchsorted(ids)]
+        The ids are renumbered. Column j must mean word j in every sentence.
     """,
     whole_numbers=True,
 )
@@ -116,6 +118,8 @@ embed = exercise(
         The zeros and ones are taken for ids. The id is the place of the 1 in its row.
     nonzero-of-two-axes: onehot @ table → table[np.nonzero(onehot)[1]]
         Axis 1 is the words for one sentence only; in a batch it is the tokens. Take the last axis.
+    columns: onehot @ table → np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
+        These are columns of the table. A word is a row: table[ids].
     each-word-once: onehot @ table → table[onehot.any(axis=-2)]
         Each word comes once, in the order of the table. Each token needs its row, in its place.
     tokens-added-up: onehot @ table → (onehot @ table).sum(axis=-2)

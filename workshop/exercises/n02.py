@@ -38,6 +38,9 @@ project_qkv = exercise(
         Numbers below zero are lost, as by a ReLU. A projection is the product alone.
     one-array: X @ W_q, X @ W_k, X @ W_v → np.concatenate([X @ W_q, X @ W_k, X @ W_v], axis=-1)
         It returns one array with all three side by side. Hand back three: Q, K, V.
+    reshaped-to-three: X @ W_q, X @ W_k, X @ W_v → [*(X @ np.concatenate([W_q, W_k, W_v], \\
+            axis=1)).reshape(3, *X.shape[:-1], W_q.shape[1])]
+        A reshape cuts the joined product across the words. Split it along the last axis.
     """,
 )  # fmt: skip
 

@@ -34,6 +34,8 @@ attention_scores = exercise(
         The scores of all sentences are added up. Each sentence keeps a table of its own.
     own-key-only: Q @ np.swapaxes(K, -1, -2) → (Q * K).sum(axis=-1)
         Each query meets only the key at its own place. Every query must meet every key.
+    as-many-keys-as-queries: Q @ → np.take(Q @ ⊕ -2) → -2), range(Q.shape[-2]), axis=-1)
+        Rows and columns are both counted by the queries. Columns go over the keys: K.shape[-2].
     already-scaled: -2) → -2) / np.sqrt(Q.shape[-1])
         The scores are divided by √d already. That is a step of its own, in notebook 04.
     mean-of-the-products: -2) → -2) / Q.shape[-1]

@@ -207,12 +207,9 @@ masked_softmax = exercise(
     probes=[
         ("three scores, one hidden", [[1.0, 2.0, 0.0]], rows("101")),
         ("a causal mask", [[0.5, 1, 2], [1, 0, -1], [0.2, 0.4, 3]], rows("100 110 111")),
-        *ANY, ("a large hidden score", [[1.0, 2, 900]], rows("110")),
+        *ANY, ("a large hidden score", [[1.0, 2, 600]], rows("110")),
     ],
     slips=WITH_A_MASK + """
-    max-of-all: return softmax( → e = np.exp(-S.max(-1, keepdims=True) +⏎    ⊕ -np.inf)) → \\
-            -np.inf)); return e / e.sum(-1, keepdims=True)
-        The maximum counts hidden scores: beside a large one the others vanish. Hide them before it.
     everything-as-one-row: return → e = np.exp(np.where(mask, S, -np.inf)); return e / e.sum();
         All weights of all queries together sum to 1. Each query shares out 1 of its own.
     """,

@@ -41,6 +41,8 @@ sinusoidal_positions = exercise(
         All pairs turn at one speed, for the exponent is always 0. Does // stand in place of /?
     length-in-exponent: / D) → / T)
         The exponent is divided by T, the number of positions. Divide 2i by the width D.
+    log10: 10000 ** → np.exp(np.log10(10000)) **
+        exp undoes the natural logarithm: np.log, not np.log10.
     positions-from-one: np.arange(T) → np.arange(1, T + 1)
         The positions count from 1. They count from 0: its sines are 0, its cosines 1.
     turned: (T, D) → (T, D).T

@@ -42,6 +42,10 @@ feed_forward = exercise(
         np.max(h, 0) keeps the largest along axis 0. np.maximum(0, h) compares each number with 0.
     gelu: np.maximum( → np.vectorize(lambda _, h: h / 2 * (1 + math.erf(h / 2**0.5)))(
         The activation is GELU, as in BERT. This network has ReLU: what is negative becomes 0.
+    gelu-by-tanh: np.maximum( → (lambda _, h: h / (1 + np.exp(-1.595769 * (h + 0.044715 * h**3))))(
+        The activation is GELU, as in GPT-2. This network has ReLU: what is negative becomes 0.
+    leaky: np.maximum(0, x @ W1 + b1) → np.maximum(0.01 * (h := x @ W1 + b1), h)
+        This is a leaky ReLU: negative hidden values shrink. A ReLU makes them 0.
     absolute: np.maximum(0, x @ W1 + b1) → np.abs(x @ W1 + b1)
         Negative hidden values lose their sign. A ReLU makes them 0.
     b1-missing: W1 + b1 → W1

@@ -32,6 +32,8 @@ decoder_layer = exercise(
         The residual around the cross-attention is missing: what it read replaces the words.
     no-residuals: self"]) → self"]) - y ⊕ cross"]) → cross"]) - y ⊕ ffn"]) → ffn"]) - y
         The three residuals are missing: add to what each sublayer gives what it has read.
+    second-residual-from-the-input: mask = → x, mask = y, ⊕ cross"]) → cross"]) + x - y
+        The residual around the cross-attention adds the layer's input. Add what entered it.
     sums-from-the-input: mask = → x, mask = y, ⊕ s"]) → s"]) + x - y ⊕ n"]) → n"]) + x - y
         All three sums add the layer's input. Each must add what its own sublayer has read.
     last-norm-missing: return add_and_norm(y, → return y + ( ⊕ , *p["norm3"]) → )
@@ -178,6 +180,8 @@ next_token_probs = exercise(
         The temperature has no effect. It must divide the logits, before the softmax.
     temperature-multiplies: / temperature → * temperature
         The temperature multiplies the logits. It must divide them: above 1 it evens out.
+    softmax-twice: softmax(logits → softmax(softmax(logits)
+        softmax is applied twice, which evens everything out. Apply it once, to the logits.
     one-token-too-many: [top_k:] → [top_k + 1:]
         Top-k keeps one token too many, k + 1 of them.
     least-likely: [top_k:] → [:-top_k]

@@ -45,6 +45,10 @@ train = exercise(
         The gradients are never computed, so the weights never change: call loss.backward().
     never-steps: p.sub_(lr * v) → p - lr * v
         The weights never change, though there are gradients. Change the model's own p, in place.
+    step-before-backward: model.zero_grad()⏎        loss.backward() → pass ⊕ \\
+            (p.grad) → (0 if p.grad is None else p.grad) ⊕ losses.append → \\
+            model.zero_grad()⏎        loss.backward()⏎        losses.append
+        The step comes before backward, so it uses the gradients of the previous batch.
     adam: torch.zeros_like(p) → torch.optim.Adam([p], lr) ⊕ \\
             v.mul_(0.9).add_(p.grad) → v.step() ⊕ p.sub_(lr * v) → ∅
         This is Adam, which scales each step by past gradients. Take plain SGD with momentum 0.9.
