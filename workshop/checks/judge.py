@@ -349,9 +349,12 @@ def _almost(known: Exercise, seen: list[Observation], wrong: list[int]) -> Slip 
 
 
 def _two_slips(known: Exercise, seen: list[Observation], first: int) -> tuple[Slip, Slip] | None:
-    """Two slips that together give what an answer gives; not what raises, which has many causes."""
+    """Two slips that together give what an answer gives; not where it gives too little to tell: it
+    raises, or gives one number, always the same, where it is wrong."""
     expected, count = expected_of(known.name), len(known.slips)
-    if known.trains or all(isinstance(o.value, Raised) for o in seen):
+    given = [o.value for o in seen if not isinstance(o.value, Raised)]
+    few = all(isinstance(x, int | float | str) for x in given) and len({*map(str, given)}) < 4
+    if known.trains or 2 * len(given) < len(seen) or few:
         return None
     for i, j in ((i, j) for i in range(count) for j in range(count) if i != j):
         trace = pair_of(known.name, i, j)
