@@ -51,8 +51,8 @@ SAID = [  # of an answer the slips, what is said, with the words of slips in bra
     ("softmax", EXP + "return e / e.sum(axis=axis)", "no-keepdims-in-the-sum",
      f"It raises ValueError: {SHAPES} one 1, in the line `return e / e.sum(axis=axis)`. "
      "The cause may be: {no-keepdims-in-the-sum}", None),
-    ("softmax", "print(x)", None, "Three scores: It returns None: is the `return` missing, or does "
-     "it print instead of returning?", None),
+    ("softmax", "print(x)", None, "Three scores: It returns None, as a function does that ends "
+     "without `return`, or only prints.", None),
     ("softmax", "return {1: np.exp(x)}", None,
      "Three scores: It returns a dictionary, but must return an array.", None),
     ("softmax", "x += 1 ⏎ " + EXP + SUM, None,
@@ -85,9 +85,9 @@ DIFFERENT = [  # expected, obtained, what is said
     (np.eye(2), np.array([[1.0, 3.0], [0.0, 3.0]]), "2 of 4 numbers differ."),
     (np.eye(2), 3 * np.eye(2), "Every number is 3.0000 times what it should be."),
     (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "only transposed: axes stand"),
-    (np.eye(2, 3), np.eye(2, 3)[None], "too many axes: 3 instead of 2. The numbers are right"),
+    (np.eye(2, 3), np.eye(2, 3)[None], "too many axes: 3 instead of 2."),
     (np.eye(2) > 0, np.eye(2) < 1, "the mask is inverted."),
-    ([1.0, 2.0], [2.0, 1.0, 0.0], "It returns 3 things, but must return 2."),
+    ([1.0, 2.0], [2.0, 1.0, 0.0], "It gives [2.0000, 1.0000, 0.0000], but must"),
     (np.eye(2), [np.eye(2), np.ones(2)], "Number 1 of them is right: return it alone."),
     (1.0, Opaque("generator"), "Is it `yield` instead of `return`?"),
     (1.0, TimedOut(), "It does not return: the time limit ended it. Look for a loop"),

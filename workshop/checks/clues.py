@@ -44,7 +44,7 @@ def in_common(known: Exercise, wrong: Sequence[int]) -> list[str]:
                 "count axes from the end (-1, -2), or write `...`."]  # fmt: skip
     if right and all(len(lengths[i]) == 1 and lengths[i] != {1} for i in right):
         if all(len(lengths[i]) > 1 for i in wrong):
-            return ["It is right only where all lengths are equal: is one taken for another?"]
+            return ["It is right where all lengths are equal, else not: is one taken for another?"]
     return []
 
 

@@ -14,8 +14,8 @@ UNFINISHED = {
     "generator": " Is it `yield` instead of `return`?",
     "coroutine": " Begin it with `def` alone, without `async`.",
     "ellipsis": " A `...` is still in it.",
-    "function": " Call the function: name(…), with brackets.",
-    "builtin_function_or_method": " Call it, with brackets: x.copy() instead of x.copy.",
+    "function": " Is a call missing: name(…)?",
+    "builtin_function_or_method": " Are brackets missing: x.copy() instead of x.copy?",
 }
 RTOL, ATOL = 1e-4, 1e-5  # for float32 inputs; answers may order their sums differently
 
@@ -94,7 +94,7 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 
 # ---------------------------------------------------------------- differences in words
 
-KEPT = " The numbers are right: keepdims=True keeps an axis of length 1, None as an index adds it."
+KEPT = " Was an axis of length 1 lost? keepdims=True keeps it, None as an index adds it."
 PLAIN = [  # what Python, NumPy and PyTorch say, and what it means
     (r"^matmul: .*\(size (\d+) is different from (\d+)\)",
      r"A @ B needs as many rows in B as A has columns, but B has \1 and A \2"),
@@ -110,12 +110,13 @@ PLAIN = [  # what Python, NumPy and PyTorch say, and what it means
      r"there is no index \1 in axis \2: it has length \3, counted from 0"),
     (r"^mat1 and mat2 .*x(\d+) and (\d+)x",
      r"it gets \1 features, but takes \2: nn.Linear(d_in, d_out) takes d_in of them"),
-    (r"values to unpack", "there is another number of things to unpack: a shape has one an axis"),
+    (r"values to unpack", "so many are not there: a shape has one number for each axis"),
     (r"for \^:", "`^` is no power in Python: write `**`"),
     (r"^Can't call numpy", "a function of NumPy got a tensor that learns: use one of PyTorch's"),
     (r"^Cannot interpret '\d+'", "a shape is one argument, in brackets: np.ones((2, 3))"),
     (r"^only (0-dim|length-1)", "a function of `math` takes one number, NumPy's take whole arrays"),
     (r"einstein sum|einsum\(\)", "the einsum names another number of axes than there are"),
+    (r"^Expected target size", "cross_entropy wants the classes in axis 1: flatten the others"),
     (r"^list is not a Module", "nn.Sequential takes its layers one by one: a star before the list"),
     (r'required "forward"', "a ModuleList only keeps layers: call each, or use nn.Sequential"),
 ]  # fmt: skip
@@ -133,7 +134,7 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         loop = "" if obtained.waited else " Look for a loop that never ends."
         return f"It does not return: {why}.{loop}"
     if obtained is None:
-        return "It returns None: is the `return` missing, or does it print instead of returning?"
+        return "It returns None, as a function does that ends without `return`, or only prints."
     if isinstance(expected, dict) and isinstance(obtained, dict):
         return _difference_of_dicts(expected, obtained, whole)
     if isinstance(expected, list) and isinstance(obtained, list):
@@ -142,6 +143,8 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         return _difference_of_arrays(expected, obtained, whole)
     if isinstance(expected, np.ndarray) and isinstance(obtained, list):
         return _difference_of_several(expected, obtained)
+    if isinstance(expected, list) and any(isinstance(x, np.ndarray | list) for x in expected):
+        return f"It returns one thing, {type_name(obtained)}, but must return {len(expected)}."
     numbers = _is_number(expected) and _is_number(obtained)
     if type_name(expected) != type_name(obtained) and not numbers:
         why = UNFINISHED.get(obtained.kind, "") if isinstance(obtained, Opaque) else ""
@@ -212,6 +215,8 @@ def _difference_of_several(expected: np.ndarray, obtained: list) -> str:
 
 
 def _difference_of_lists(expected: list, obtained: list, whole: bool) -> str:
+    if not any(isinstance(x, np.ndarray | dict | list) for x in expected):
+        return f"It gives {shown(obtained)}, but must give {shown(expected)}."
     if len(expected) != len(obtained):
         many = "1 thing" if len(obtained) == 1 else f"{len(obtained)} things"
         return f"It returns {many}, but must return {len(expected)}."
@@ -240,7 +245,7 @@ def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:
     want, got = expected.shape, obtained.shape
     text = f"Its shape is {got}, but must be {want}."
     if len(got) != len(want):
-        squeezed = same(obtained.squeeze(), expected.squeeze())
+        squeezed = len(got) < len(want) and same(obtained.squeeze(), expected.squeeze())
         more = "too many" if len(got) > len(want) else "too few"
         return f"{text} It has {more} axes: {len(got)} instead of {len(want)}.{KEPT * squeezed}"
     for axes in permutations(range(obtained.ndim)):
@@ -270,7 +275,7 @@ def _relation(expected: np.ndarray, obtained: np.ndarray) -> str:
     filled = np.abs(expected) > 1e-3
     if not np.isfinite(obtained).all() or filled.sum() < 2 or expected.dtype.kind != "f":
         return ""
-    several = len(np.unique(expected)) > 3
+    several = len(np.unique(expected)) > 5
     if several and same(np.sort(obtained, None), np.sort(expected, None)):
         return "The right numbers stand in the wrong places."
     factor = np.median(obtained[filled] / expected[filled])

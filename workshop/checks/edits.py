@@ -394,7 +394,7 @@ def lent_expressions(solution: ast.FunctionDef) -> tuple[list[ast.expr], set[str
     found, last = {}, set()
     for s, whole in inlined(solution):
         for node in ast.walk(whole):
-            if isinstance(node, COMPUTED):
+            if isinstance(node, COMPUTED) and not is_negative(node):
                 found.setdefault(ast.unparse(node), node)
         if isinstance(s, ast.Return):
             last.add(ast.unparse(whole))

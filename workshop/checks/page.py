@@ -313,6 +313,8 @@ def evidence_of(evidence: Evidence, message: str, whole: bool = False) -> tuple[
     inputs = inputs_of(evidence.inputs)
     parts = contrast(evidence.expected, untold(evidence.obtained, message), whole)
     parts = [p for p in parts if not (isinstance(p, str) and is_told(p, message))]
+    if parts and isinstance(parts[-1], str) and parts[-1].endswith(":"):  # all below it is told
+        parts.pop()
     tables = (table for part in inputs if isinstance(part, list) for table in part)
     size = sum(len(row) for table in tables for row in table.cells)
     head, given_in, result = map(shown_parts, ([] if told else [label], inputs, parts))

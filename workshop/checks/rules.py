@@ -17,6 +17,7 @@ from workshop.checks.syntax import (
 
 MOST = 8  # words that an edit may change
 SLACK = 2  # by which it may lead away from the solution, in words that stand there
+REDUCED = ("mean", "sum", "max", "min", "softmax", "exp", "log")  # once is enough
 TWICE = ("swapaxes", "transpose", "where")  # nobody hands them the same thing twice
 
 
@@ -102,6 +103,7 @@ def in_operation(n: ast.BinOp) -> int:
     idle = isinstance(n.op, ast.Mult | ast.Div | ast.Pow | ast.FloorDiv | ast.Mod)
     count = ast.dump(n.left) == ast.dump(n.right) and not isinstance(n.op, ast.Mult | ast.MatMult)
     count += right == 0 or (right == 1 and idle)
+    count += getattr(n.left, "value", 0) == 1 and isinstance(n.op, ast.Mult)
     count += isinstance(n.left, ast.Constant) and isinstance(n.right, ast.Constant)
     twice = isinstance(n.left, ast.BinOp) and ast.dump(n.left.right) == ast.dump(n.right)
     count += twice and isinstance(n.op, ast.Add) and isinstance(n.left.op, ast.Add)
@@ -121,6 +123,8 @@ def in_call(n: ast.Call) -> int:
     count = len(texts) < len(n.args) and called(n) in TWICE
     if method and isinstance(again, ast.Call) and ast.unparse(again.func).startswith("nn."):
         count += 1  # a method of a module or parameter that was just made
+    inside = (m for a in n.args for m in ast.walk(a))  # the mean of a mean
+    count += called(n) in REDUCED and any(called(m) == called(n) for m in inside)
     return count + (isinstance(again, ast.Call) and called(n) == called(again))
 
 

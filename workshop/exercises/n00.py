@@ -114,6 +114,8 @@ perplexity = exercise(
         Probabilities are averaged: a very unlikely word hardly counts. First logs, then the mean.
     product-underflows: np.exp(surprise.mean()) → probs.prod() ** (-1 / len(probs))
         The product of many probabilities becomes 0 in the computer (underflow): add logs instead.
+    weighted-by-probability: surprise.mean() → (probs * surprise).sum()
+        Surprises are weighted by their probabilities, as in an entropy. Here all count alike.
     sign: -np.log → np.log
         A minus is missing: the surprise is −log p, and a perplexity is never below 1.
     no-exp: np.exp(surprise.mean()) → surprise.mean()

@@ -21,6 +21,8 @@ build_vocab = exercise(
     slips="""
     last-position: return vocab → return {w: i for i, w in enumerate(" ".join(sentences).split())}
         A word that comes again takes a new number and leaves a gap: number the different ones.
+    new-number-for-the-known: if token not in vocab:⏎ → if True:⏎
+        A word that comes again gets a new number. One that is known keeps its own.
     gaps: return vocab → all = " ".join(sentences).split(); return {w: all.index(w) for w in all}
         Words that come again are counted on too, so ids have gaps: number the different ones.
     ids-from-one: len(vocab) → len(vocab) + 1
@@ -139,8 +141,6 @@ bag_of_words = exercise(
     """,
     probes=IDS,
     slips="""
-    single-sentences-counted: rows.sum(axis=-2) → np.bincount(ids, minlength=vocab_size)
-        np.bincount takes one sentence only. In a batch each sentence needs its own row of counts.
     batch-in-one-row: rows.sum(axis=-2) → rows.sum(axis=tuple(range(rows.ndim - 1)))
         The whole batch is counted together. Each sentence needs its own row of counts.
     width-from-the-largest-id: one_hot(ids, vocab_size) → one_hot(ids, ids.max() + 1)

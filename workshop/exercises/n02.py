@@ -87,6 +87,10 @@ joined_qk = exercise(
         The wrong matrix is transposed: this is (d_k, d_k). M is (D, D): transpose the second.
     not-transposed: W_k.T → W_k
         W_k is not transposed. y @ W_k is W_k.T @ y: so W_k.T stands between x and y.
+    keys-reshaped: W_k.T → W_k.reshape(W_k.shape[::-1])
+        W_k is reshaped, which keeps the order of its numbers. Rows must become columns: .T.
+    features-summed-first: W_q @ W_k.T → np.outer(W_q.sum(axis=1), W_k.sum(axis=1))
+        The features are summed before they meet. Feature meets feature, and then comes the sum.
     roles-exchanged: W_q @ W_k.T → W_k @ W_q.T
         M is transposed, so that y asks x. The word on the left asks: W_q comes first.
     symmetric: W_q @ W_k.T → (W_q @ W_k.T + W_k @ W_q.T) / 2
@@ -112,8 +116,6 @@ choose_keys = exercise(
         Apple, banana and laptop score as high as shop, or higher: food and device count too much.
     device-too: [[0, 0], [0, 0], [1, 0]] → [[0, 0], [0, 1], [0, 1]]
         Laptop scores as high as shop, or higher: its device, 4, counts too much beside trade.
-    food-too: [[0, 0], [0, 0], [1, 0]] → [[1, 0], [0, 0], [1, 1]]
-        Banana scores as high as shop, or higher: its food, 4, counts too much beside trade.
     food-as-much-as-trade: [[0, 0], [0, 0], [1, 0]] → [[1, 0], [0, 0], [0, 1]]
         Sells and banana score as high as shop, or higher: their food counts too much.
     turned: [[0, 0], [0, 0], [1, 0]] → [[0, 0, 1], [0, 0, 0]]

@@ -99,8 +99,6 @@ squared_distances = exercise(
         Rows and columns are exchanged. q · q stands as a column, a number for each row.
     one-length-for-all: (axis=-1)[..., :, None] → () ⊕ (axis=-1)[..., None, :] → ()
         All squares are summed into one number. Each vector has its own: sum over its features.
-    lengths-not-squared: (Q * Q).sum( → np.linalg.norm(Q, ⊕ (K * K).sum( → np.linalg.norm(K,
-        The lengths are not squared: a norm is the root of q · q.
     plus: - 2 * → + 2 *
         q·k is added. The more alike two vectors, the nearer they are: subtract it, twice.
     without-two: 2 * attention → attention

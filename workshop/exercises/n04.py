@@ -78,6 +78,8 @@ scale_queries = exercise(
     slips="""
     divided-by-the-width: np.sqrt(d_k) → d_k
         The root is missing: a dot product of d_k features has the size √d_k.
+    multiplied: Q / → Q *
+        The queries are multiplied. Scores are too large already: divide by √d_k.
     fourth-root: np.sqrt(d_k) → d_k**0.25
         It takes the fourth root, as if keys were scaled too. The queries alone take all of √d_k.
     root-of-the-number-of-queries: shape[-1] → shape[-2]

@@ -93,9 +93,8 @@ softmax = exercise(
             (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype)
         Whole-number input is cut: a result made like x, as by zeros_like, has its integer dtype and
         stores 0.7 as 0. The weights need an array of floats.
-    divided-by-the-largest: x - x.max(axis → x / np.abs(x).max(axis
-        The scores are divided by the largest. That changes their differences, and with them the
-        weights. Subtract it.
+    clipped: x - x.max(axis=axis, keepdims=True) → np.clip(x, -700, 700)
+        Large numbers are clipped, so different scores become equal. Subtract the row's max instead.
     quotient-inside-exp: e / e.sum(axis=axis, keepdims=True) → \\
             np.exp(x / np.exp(x).sum(axis=axis, keepdims=True))
         The division stands inside the exponential. First exp, then divide by the sum of these.
@@ -216,9 +215,6 @@ log_softmax = exercise(
     one-maximum-for-everything: x.max(axis=axis, keepdims=True) → x.max()
         One maximum of the whole array is subtracted, so rows far below it vanish: log of 0. Each
         row needs its own, along axis.
-    no-log: np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
-            np.exp(s).sum(axis=axis, keepdims=True)
-        The sum itself is subtracted. log(a / b) is log a − log b: take its logarithm.
     """,
 )  # fmt: skip
 
@@ -259,8 +255,6 @@ SelfAttention = exercise(
         K.T turns all axes around. For a batch swap the last two alone: K.transpose(-2, -1).
     keys-in-place-of-values: dim=-1) @ V → dim=-1) @ K
         The weights mix the keys. What is read are the values.
-    x-in-place-of-values: dim=-1) @ V → dim=-1) @ x
-        The weights mix x itself, and W_v learns nothing. What is read are the values.
     query-map-twice: self.W_k(x) → self.W_q(x)
         The keys are made with W_q, and W_k is never used: each role has its own map.
     weights-too: return torch.softmax(scores, dim=-1) @ V → \\

@@ -87,8 +87,6 @@ padded_weights = exercise(
         ("all scores below −10³⁰", [[[-2e31, -1e31, -3e31]]], rows("110")),
     ],
     slips=WITH_A_MASK.replace("-np.inf), axis=-2", "-1e9), axis=-2") + """
-    large-negative-number: -np.inf → -1e9
-        A large negative number in place of −∞ wins where all other scores are lower: use -np.inf.
     no-axis-for-the-queries: is_real[:, None, :] → is_real
         The axis for the queries is missing, so sentences meet queries: (B, Tk) must be (B, 1, Tk).
     queries-hidden: None, :] → :, None] ⊕ return → return safe_masked_softmax(S, mask);

@@ -23,6 +23,8 @@ split_heads = exercise(
         Each head gets every H-th feature (interleaved). It owns a contiguous slice of the features.
     heads-before-the-batch: (0, 2, 1, 3) → (2, 0, 1, 3)
         The heads come first, in front of the batch. The batch stays axis 0, the heads are axis 1.
+    width-for-number: (B, T, num_heads, D // num_heads) → (B, T, D // num_heads, num_heads)
+        num_heads is taken for the width of a head. It is their number; each is D / H wide.
     tokens-last: (0, 2, 1, 3) → (0, 2, 3, 1)
         The last two axes are swapped, tokens and features: it must be (B, H, T, D / H).
     reshape-only: (B, T, num_heads, D // num_heads).transpose(0, 2, 1, 3) → (B, num_heads, T, -1)
@@ -100,6 +102,9 @@ multi_head_attention = exercise(
         Values come from x even where there is a memory. Then keys and values both come from it.
     memory-ignored: x if memory is None else memory → x
         memory is not used. Where there is one, keys and values both come from it.
+    interleaved: split_heads(z, num_heads) → \\
+            z.reshape(*z.shape[:2], -1, num_heads).transpose(0, 3, 1, 2)
+        Each head gets every H-th feature. It owns a slice of features that stand side by side.
     cut-by-reshape: split_heads(z, num_heads) → z.reshape(len(z), num_heads, z.shape[1], -1)
         Heads are cut by a reshape alone, which mixes tokens and heads: use split_heads.
     merged-by-reshape: merge_heads(weights @ V) → (weights @ V).reshape(x.shape)
@@ -226,10 +231,6 @@ previous_word_head = exercise(
         Each word reads the one before it most, but with less than 0.9: make W_q or W_k larger.
     words-have-a-say: [num_words:] → [:num_words] ⊕ np.eye(num_places → np.eye(num_words, num_places
         Which word it is changes what is read. Leave the first num_words rows zero: places follow.
-    last-place-left-out: ⏎    return → ⏎    W_q[-1] = 0⏎    return
-        The word at the last place does not find the one before it. Does a loop end one too early?
-    wrong-shapes: return W_q, W_k → return W_q[num_words:], W_k[num_words:]
-        Return two arrays with num_words + num_places rows, one for each column of x.
     """,
 )
 

@@ -32,9 +32,6 @@ sinusoidal_positions = exercise(
     exponent-of-each-feature: np.arange(0, D, 2) → np.arange(D) ⊕ .reshape(T, D) → \\
             [:, np.arange(D), np.arange(D) % 2]
         Each feature j has a speed of its own, j/D. Both of a pair share one, with the even 2i.
-    exponent-of-each-feature-doubled: np.arange(0, D, 2) → 2 * np.arange(D) ⊕ .reshape(T, D) → \\
-            [:, np.arange(D), np.arange(D) % 2]
-        Each feature j has a speed of its own, 2j/D: j is taken for i. But i counts pairs.
     minus-cosine: np.cos(angle) → -np.cos(angle)
         The cosines have the wrong sign: a cosine is a sine a quarter turn, π/2, ahead.
     one-speed: / D) → // D)
@@ -66,6 +63,9 @@ add_positions = exercise(
             ("as many tokens as features", numbers(2, 6, 6)),
             ("a batch of batches", numbers(2, 3, 4, 10)), ("forty tokens", numbers(40, 16))],
     slips="""
+    halves: sinusoidal_positions(*x.shape[-2:]) → sinusoidal_positions(*x.shape[-2:]).reshape( \\
+            -1, x.shape[-1] // 2, 2).swapaxes(1, 2).reshape(x.shape[-2:])
+        All sines stand first, then all cosines. In the table sine and cosine take turns.
     concatenated: x + sinusoidal_positions(*x.shape[-2:]) → \\
             np.concatenate([x, sinusoidal_positions(*x.shape[-2:]) + 0 * x], axis=-1)
         The positions stand next to the words (concatenated). Add them: the width stays D.
@@ -119,10 +119,6 @@ rotate = exercise(
         All first numbers stand before all second ones. Stack on a new last axis, then reshape.
     second-from-the-turned-first: second = a → second = first
         The second number is made of the first one that is turned already. Keep the old a.
-    only-cosines: - b * np.sin(angle) → ∅ ⊕ a * np.sin(angle) + → ∅
-        The sines are left out. In a turn the two numbers mix: a cos − b sin, a sin + b cos.
-    one-speed: / base ** (np.arange(0, d, 2) / d) → ∅
-        All pairs turn at one speed. Pair i turns by t / base^(2i/d), ever slower.
     half-the-exponent: np.arange(0, d, 2) / d → np.arange(d // 2) / d
         The exponent is i/d, so the speeds fall only half as fast. The formula has 2i/d.
     exponent-doubled: np.arange(0, d, 2) / d → 2 * np.arange(0, d, 2) / d

@@ -126,6 +126,8 @@ pre_norm_stack = exercise(
         These are post-norm steps: they normalise the sum. Normalise what each sublayer reads.
     inner-norms-missing: pre_norm(x, sublayer, gamma, beta, eps) → x + sublayer(x)
         The sublayers read the river as it is. Each has a norm before it, with a row of its own.
+    residuals-missing: pre_norm(x, sublayer, → sublayer(layer_norm(x, ⊕ beta, eps) → beta, eps))
+        The residual is missing: each output replaces the river. Add it to the river.
     residuals-normalised: pre_norm(x, sublayer, → layer_norm(x, ⊕ \\
             beta, eps) → beta, eps)⏎        x = x + sublayer(x)
         The residual path is normalised: add each output to the river itself.
@@ -159,8 +161,6 @@ add_and_norm = exercise(
         Only x is normalised, then the output is added. Add first, then normalise the sum.
     x-added-after: layer_norm(x + → x + layer_norm(x +
         x is added once more after the norm. In post-norm the norm comes last.
-    normed-twice: x + sublayer_out → sum(layer_norm(z, gamma, beta, eps) for z in (x, sublayer_out))
-        Both parts are normalised before the sum as well. Add them as they are, then norm the sum.
     over-everything: layer_norm(x + sublayer_out, gamma, → (lambda z, g, b, e: g * (z - z.mean()) \\
             / np.sqrt(z.var() + e) + b)(x + sublayer_out, gamma,
         One mean and one variance serve all words. Each word is normalised alone: axis=-1.

@@ -36,6 +36,10 @@ feed_forward = exercise(
         The ReLU is applied to the input x. It belongs after the first layer, on the neurons.
     relu-twice: np.maximum(0, x → np.maximum(0, np.maximum(0, x ⊕ + b2 → + b2)
         A ReLU stands on the output, which can then never be negative. It belongs on the neurons.
+    strength-lost: np.maximum(0, x @ W1 + b1) → (x @ W1 + b1 > 0)
+        A neuron is only on or off. ReLU lets through how far it is above 0.
+    b2-for-each-neuron: + b2 → + b2 * len(b1)
+        b2 is added once for each neuron. Add it once, to the output of each word.
     relu-before-b1: np.maximum(0, x @ W1 + b1) → (np.maximum(0, x @ W1) + b1)
         The ReLU comes before b1, which moves the threshold of each neuron: add it first.
     max-for-maximum: np.maximum(0, x @ W1 + b1) → np.max(x @ W1 + b1, 0)
@@ -52,8 +56,6 @@ feed_forward = exercise(
         b1 is missing. Inside the ReLU, it moves the threshold at which each neuron wakes.
     b2-missing: + b2 → ∅
         b2 is missing: it is added once, to the output of each word.
-    one-sentence-only: return → T, d = x.shape⏎    return
-        It works for one sentence (T, d), not for a batch (B, T, d). x @ W1 takes all words of both.
     residual-inside: np.max → x + np.max
         x is added to the result. The residual belongs to Add & Norm, around the network.
     """,
@@ -76,8 +78,6 @@ encoder_layer = exercise(
         The second residual adds x, the layer's input. Add what the network has read.
     mask-not-passed: mask=mask, → ∅
         The mask has no effect: pass it on to multi_head_attention.
-    stars-forgotten: x, mask=mask, **p["attn"] → x, p["attn"], mask
-        A dictionary is handed over as one argument. Two stars, **p["attn"], hand over its entries.
     first-residual-missing: add_and_norm(x, multi → layer_norm(multi
         The residual around attention is missing. Add what it has read, x.
     second-residual-missing: add_and_norm(x, feed → layer_norm(feed
@@ -88,8 +88,6 @@ encoder_layer = exercise(
         norm1 serves both sublayers. The second Add & Norm has a gain and bias of its own: norm2.
     norms-exchanged: norm1 → norm3 ⊕ norm2 → norm1 ⊕ norm3 → norm2
         The norms are exchanged. norm1 comes after attention, norm2 after the network.
-    gain-and-bias-exchanged: x = → p = p | {n: p[n][::-1] for n in p if n[0] == "n"}⏎    x =
-        The gain and the bias of the norms are exchanged: p["norm1"] holds the gain first.
     pre-norm-layer: x = → x = x + multi_head_attention(layer_norm(x, *p["norm1"]), mask=mask, \\
             **p["attn"])⏎    return x + feed_forward(layer_norm(x, *p["norm2"]), **p["ffn"])⏎    x =
         That is a pre-norm layer: it normalises before each sublayer. Normalise the sums instead.

@@ -26,6 +26,11 @@ decoder_layer = exercise(
         Both attentions use the weights of the self-attention. The second has its own, p["cross"].
     cross-reads-the-decoder: memory=memory, → ∅
         The second attention never looks at memory: its keys and values come from the decoder.
+    mask-turned: (y.shape[-2]) → (y.shape[-2]).T
+        The mask is turned over: words read the future. Rows are queries: keep the lower triangle.
+    memory-first: y, mask=mask, **p["self"] → y, memory=memory, **p["_"] ⊕ y, memory=memory, \\
+            **p["cross"] → y, mask=mask, **p["self"] ⊕ p["_"] → p["cross"]
+        Memory is read first. The words read each other before that, then memory.
     triangle-on-cross-attention-too: =memory → =memory, mask=np.tri(y.shape[1], memory.shape[1]) > 0
         A causal mask hides part of memory. The source is complete before the first word.
     without-second-residual: cross"]) → cross"]) - y
@@ -34,16 +39,12 @@ decoder_layer = exercise(
         The three residuals are missing: add to what each sublayer gives what it has read.
     second-residual-from-the-input: mask = → x, mask = y, ⊕ cross"]) → cross"]) + x - y
         The residual around the cross-attention adds the layer's input. Add what entered it.
-    sums-from-the-input: mask = → x, mask = y, ⊕ s"]) → s"]) + x - y ⊕ n"]) → n"]) + x - y
-        All three sums add the layer's input. Each must add what its own sublayer has read.
     last-norm-missing: return add_and_norm(y, → return y + ( ⊕ , *p["norm3"]) → )
         The last sum, after the feed-forward network, is not normalised: norm3 is missing.
     norm1-for-all: norm2 → norm1 ⊕ norm3 → norm1
         norm1 serves all three sublayers. Each has a gain and bias of its own: norm2, then norm3.
     norm2-and-norm3-exchanged: norm2 → norm_ ⊕ norm3 → norm2 ⊕ norm_ → norm3
         norm2 and norm3 are exchanged. norm2 comes after the cross-attention, norm3 at the end.
-    gain-and-bias-exchanged: mask = → p = p | {n: p[n][::-1] for n in p if n[0] == "n"}⏎    mask =
-        The gain and the bias of the norms are exchanged: p["norm1"] holds the gain first.
     without-cross-attention: norm1"]) → norm1"]); a = y ⊕ (y, feed_forward(y → (a, feed_forward(a
         The cross-attention is missing, as in GPT: memory is never used.
     without-feed-forward: return → return y;
@@ -75,6 +76,8 @@ greedy_decode = exercise(
         It goes on after end_id, by which the decoder says that the answer is complete.
     leaves-out-the-end: break → return ids[1:-1]
         The end token is missing in the result: append each word first, then ask if it is end_id.
+    every-start-removed: return ids[1:] → return [i for i in ids if i != start_id]
+        Each start_id is removed, also one that the model wrote. Leave out the first alone.
     draws: np.argmax(step(ids)[-1]) → np.random.choice(len(z := step(ids)[-1]), p=softmax(z))
         The next word is drawn. Greedy takes the likeliest, the argmax of the last row.
     feeds-the-newest-word: step(ids) → step(ids[-1:])
@@ -144,6 +147,11 @@ attend_cached = exercise(
         The scores are not divided by √d_k. A head with a cache scales as any other.
     scaled-by-the-number-of-keys: K.shape[-1] → len(K)
         The scores are divided by the root of the number of keys. Take a key's width: √d_k.
+    scaled-by-d-model: K.shape[-1] → x.shape[-1]
+        The scores are divided by the root of the width of x. Take a key's width: √d_k.
+    later-words-read-ahead: causal_mask(len(K))[-len(x):] → \\
+            causal_mask(len(x)) if kept is None else np.ones((len(x), len(K))) > 0
+        Once something is kept, new words read later ones too. Each may read those up to itself.
     context-alone: , (K, V) → ∅
         Only the context comes back. The next call needs the keys and values too: (K, V).
     """,

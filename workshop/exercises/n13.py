@@ -218,6 +218,12 @@ smoothed_loss = exercise(
         exp overflows, or vanishes, for large logits. Subtract the largest of each place first.
     smoothed-without-softmax: z - np.log(np.exp(z).sum(axis=-1, keepdims=True)) → logits
         Logits are taken for log-probabilities. Subtract the log of the sum of their exponentials.
+    smooths-the-probabilities: -(1 - smoothing) * of_target - smoothing * log_p.mean(axis=-1) → \\
+            -np.log((1 - smoothing) * np.exp(of_target) + smoothing / logits.shape[-1])
+        The prediction is smoothed, inside the log. Smooth the target: a weighted sum of -log p.
+    smoothed-per-sentence: loss[targets != pad_id].mean() → \\
+            np.mean([a[b].mean() for a, b in zip(loss, targets != pad_id)])
+        Each sentence is averaged first, so words of short ones count more. Average once, over all.
     padding-too: loss[targets != pad_id] → loss
         Padding counts as well. Average over the places where the target is not pad_id.
     padding-in-the-number: [targets != pad_id].mean() → [targets != pad_id].sum() / loss.size

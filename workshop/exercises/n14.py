@@ -120,6 +120,7 @@ head_scores = exercise(
         ("the same word", numbers(3, 2, 4, 4).then(softmax), marks("0101 1001 0000 1100")),
         ("one query asks", numbers(2, 3, 4, 4).then(softmax), marks("0110 0000 0000 0000")),
         ("as many heads as tokens", numbers(3, 3, 3, 3).then(softmax), marks("011 000 100")),
+        ("a query without weight there", [[[[1.0, 0.0], [0.5, 0.5]]]], marks("01 10")),
         ("no query asks", numbers(2, 3, 2, 2).then(softmax), marks("00 00")),
     ],
     slips="""
@@ -129,6 +130,8 @@ head_scores = exercise(
         The mean runs over all T · T pairs. Sum over the keys, and divide by the queries that ask.
     averaged-over-wanted-pairs: wanted.any(axis=-1).sum() → wanted.sum()
         It divides by the number of wanted pairs. Divide by the queries that have any.
+    strongest-key: weights * wanted → wanted * (weights == weights.max(axis=-1, keepdims=True))
+        It counts how often the strongest key is wanted. Add up the weights of the wanted keys.
     nan-for-none: max(asking, 1) → asking
         Where no query has a wanted key, 0 / 0 is nan. The score is 0 then.
     """,
@@ -174,7 +177,5 @@ word_pieces = exercise(
         A letter at which nothing fits becomes [UNK], and it goes on. Then the whole word is [UNK].
     known-pieces-kept: return ["[UNK]"] → return [*pieces, "[UNK]"]
         The pieces before an unknown rest are kept. Then the whole word is ["[UNK]"], no more.
-    mark-counted-as-letters: start = end → start += len(piece)
-        start moves on by the piece with its "##", two letters too far. Go on where the piece ends.
     """,
 )  # fmt: skip

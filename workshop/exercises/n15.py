@@ -30,8 +30,8 @@ rms_norm = exercise(
         This is the root of the mean of the absolute numbers. Take that of the squares: x**2.
     one-root-for-everything: axis=-1,  → ∅
         All words share one root, so a loud word makes the others quiet. Each has its own: axis=-1.
-    gain-first: mean_square = → x = gamma * x⏎    mean_square = ⊕ gamma * x / np → x / np
-        The gain is multiplied in before the mean square is taken. That is of x alone, as it comes.
+    square-of-the-mean: (x**2).mean(axis=-1, keepdims=True) → x.mean(axis=-1, keepdims=True) ** 2
+        The mean is squared. Square each feature first, then take the mean of the squares.
     eps-outside-the-root: np.sqrt(mean_square + eps) → (np.sqrt(mean_square) + eps)
         eps is added after the root. It belongs below it, to the mean square.
     gamma-ignored: gamma * x → x
@@ -94,12 +94,11 @@ online_softmax = exercise(
             ("a wider tile", [1.0, 3.0, 2.0], 8), ("tiles of one", [0.0, 2.0, 1.0, 4.0], 1),
             ("a shorter last tile", [2.0, 1.0, 0.0, 3.0, -1.0], 2), ("integers", [3, 1, 6, 4], 2),
             ("huge scores", [[1000.0, 0.0, 998.0], [0.0, 3.0, 1000.0], [-999.0, -998.0, -9.0]], 2),
-            ("far apart", [[3000.0, -3000.0, 0.0]], 2), ("a batch", 3 * numbers(2, 3, 7), 3)],
+            ("far apart", [[3000.0, -3000.0, 0.0], [-1000.0, -1001.0, -999.0]], 2),
+            ("a batch", 3 * numbers(2, 3, 7), 3)],
     slips="""
     plain-softmax: -np.inf, 0.0 → -np.inf, 0.0⏎    tile = x.shape[-1]
         This is the plain softmax: it adds up a whole row at once. Let the sum grow tile by tile.
-    largest-first: -np.inf, 0.0 → x.max(axis=-1, keepdims=True), 0.0
-        The largest of a row is sought first, the sum made afterwards. Let both grow tile by tile.
     sum-never-shrunk: total * np.exp(largest - higher) → total
         When a larger number comes, the sum so far stays as it was. Multiply it by exp(old − new).
     everything-as-one-row: axis=-1, keepdims=True → ∅
@@ -158,6 +157,8 @@ merge_adapter = exercise(
         The rank is divided by alpha. It is the other way round: alpha / r.
     cut-to-a-whole-number: alpha / rank → alpha // rank
         The quotient alpha / r is cut to a whole number: // does that. Divide with /.
+    last-part-alone: A @ B → np.outer(A[:, -1], B[-1])
+        Only the last column of A meets its row of B: a loop that overwrites? A @ B adds up all.
     the-change-alone: W + → ∅
         This is the change alone. The merged matrix does what both do together: add W.
     writes-into-w: return W + alpha / rank * (A @ B) → W += alpha / rank * (A @ B)⏎    return W

@@ -67,6 +67,11 @@ induction_pattern = exercise(
         Only the last earlier occurrence counts. Each of them does: a head may read any.
     the-first-time-only: = same[:, :-1] → = (same & (same.cumsum(1) == 1))[:, :-1]
         Only the first occurrence counts. Each earlier one does: compare with all of them.
+    wraps-around: wanted[:, 1:] = same[:, :-1] → wanted[:] = (np.roll(ids, 1) == ids[:, None]) \\
+            & np.tri(len(ids), dtype=bool)
+        Before the first token stands none. np.roll and index −1 take the last of all for it.
+    key-before-the-query: return wanted → return np.tril(wanted, k=-1)
+        The key must not stand before the query. Only the token before the key must: 4 1 1 counts.
     rows-and-columns: return wanted → return wanted.T.copy()
         Queries and keys are exchanged. Rows are the queries: wanted[q, k].
     """,
@@ -91,6 +96,11 @@ copying_score = exercise(
         The largest of each column is sought: who raises this token most? Rows are what is read.
     smallest-of-the-row: argmax → argmin
         The smallest of each row is taken. A head copies where the token's own logit is the largest.
+    largest-of-the-table: .argmax(axis=1) == np.arange(len(E)) → .max() == np.diag(logits)
+        A token's logit is compared with the largest of all. It must be the largest of its own row.
+    mean-probability: (logits.argmax(axis=1) == np.arange(len(E))).mean() → \\
+            np.trace(softmax(logits)) / len(E)
+        This is the mean probability of the own token. Count how often its logit is the largest.
     raised-at-all: logits.argmax(axis=1) == np.arange(len(E)) → np.diag(logits) > 0
         A token counts as soon as its own logit is above 0. It must be the largest of its row.
     counted-and-not-shared: .mean() → .sum()
@@ -124,8 +134,6 @@ logit_lens = exercise(
         Gain and shift are missing. The last norm learned them: multiply by gain, add shift.
     no-shift: + shift → ∅
         The shift is missing: add it after the gain, before W_U.
-    all-tokens-together: axis=-1,  → ∅
-        One mean and one variance serve all vectors. Each has its own: axis=-1.
     over-the-tokens: axis=-1 → axis=-2
         Mean and variance run over the tokens. A norm takes each vector's features: axis=-1.
     eps-outside-the-root: np.sqrt(variance + eps) → (np.sqrt(variance) + eps)
@@ -231,8 +239,8 @@ patch_layer = exercise(
 
 
 @cache
-def case():
-    """A model of 3, 2 and 1 heads, and two pairs of texts."""
+def case(training):
+    """A model of 3, 2 and 1 heads, two pairs of texts, and what it says of the first pair."""
     import torch
 
     from helpers import layers, models
@@ -243,13 +251,12 @@ def case():
     model.layers = layers.Stack(layers.EncoderLayer(6, heads, **sizes) for heads in (3, 2, 1))
     filled(model.double())
     ids, other = torch.arange(20).reshape(2, 2, 5) * 3 % 7  # other tokens at each place
-    return model, ids, other
+    return model, ids, other, model.train(training)(ids).detach()
 
 
 def facts(fn, patches, layer, place, training=False):
     """The logits of an answer, and how it leaves its model."""
-    model, ids, other = copy.deepcopy(case())
-    plain = model.train(training)(ids)
+    model, ids, other, plain = copy.deepcopy(case(training))
     kept = (*model.state_dict().values(), ids, other)
     before = copy.deepcopy(kept)
     y = getattr(fn, "function", fn)(model, ids, *[other] * patches, layer, place)
