@@ -229,7 +229,8 @@ def text_of(function: Callable) -> str:
     for arg in node.args.args:
         arg.annotation = None
     header = f"def {node.name}({ast.unparse(node.args)}):".replace("e-0", "e-")  # 1e-5
-    begin, left = node.body[0].lineno, {n for s in node.body if is_check(s) for n in span(s)}
+    checks = [range(s.lineno, s.end_lineno + 1) for s in node.body if is_check(s)]
+    begin, left = node.body[0].lineno, {n for lines in checks for n in lines}
     kept = [line for n, line in enumerate(lines[begin - 1 :], begin) if n not in left]
     return "\n".join([header, *kept])
 
@@ -241,10 +242,6 @@ def is_check(statement: ast.stmt) -> bool:
         return isinstance(statement.value, ast.Constant) or named.lstrip("_").startswith("check")
     body = getattr(statement, "body", None)
     return isinstance(body, list) and all(isinstance(s, ast.Raise) or is_check(s) for s in body)
-
-
-def span(statement: ast.stmt) -> range:
-    return range(statement.lineno, statement.end_lineno + 1)
 
 
 def definition_of(source: str, name: str) -> ast.FunctionDef | ast.ClassDef:
@@ -275,16 +272,12 @@ def slip_of(head: str, why: str, sources: Sequence[str]) -> Slip:
     """The slip of an edit in the first solution that it fits; ValueError where it fits none."""
     name, _, edit = head.partition(": ")
     parts = [part.partition(" →") for part in edit.split(" ⊕ ")]
-    edits = tuple((old.replace("⏎", "\n"), written(new)) for old, _, new in parts)
+    edits = tuple((old.replace("⏎", "\n"), "" if new.strip() == "∅" else
+                   new.removeprefix(" ").replace("⏎", "\n")) for old, _, new in parts)  # fmt: skip
     for right in sources:
         if (wrong := edited(right, edits)) != right:
             return Slip(name, edits, why, right, wrong)
     raise ValueError(f"slip {name!r} is {edit!r}, but must be an edit of the solution")
-
-
-def written(new: str) -> str:
-    """The right side of an edit as it comes to stand."""
-    return "" if new.strip() == "∅" else new.removeprefix(" ").replace("⏎", "\n")
 
 
 def edited(source: str, edits: Sequence[tuple[str, str]]) -> str:

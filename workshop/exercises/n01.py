@@ -14,10 +14,8 @@ build_vocab = exercise(
         return vocab
     """,
     course=course.build_vocab,
-    hints="""
-    How do you get each token of all sentences once, and no token twice?
-    Go through all tokens; one that the dictionary lacks gets the number of those it holds.
-    """,
+    hints="""How do you get each token of all sentences once, and no token twice?
+    Go through all tokens; one that the dictionary lacks gets the number of those it holds.""",
     slips="""
     last-position: return vocab → return {w: i for i, w in enumerate(" ".join(sentences).split())}
         A word that comes again takes a new number and leaves a gap: number the different ones.
@@ -73,10 +71,8 @@ one_hot = exercise(
         return np.eye(vocab_size)[ids]
     """,
     course=course.one_hot,
-    hints="""
-    Which axis is new, how long is it, and in which of its places stands the 1 of an id?
-    All rows, one under the other, are np.eye(vocab_size); indexed with ids it gives one for each.
-    """,
+    hints="""Which axis is new, how long is it, and in which of its places stands the 1 of an id?
+    All rows, one under the other, are np.eye(vocab_size); indexed with ids it gives each.""",
     probes=IDS,
     slips="""
     width-from-the-largest-id: np.eye(vocab_size) → np.eye(ids.max() + 1)
@@ -103,10 +99,8 @@ one_hot = exercise(
 
 embed = exercise(
     course.embed,
-    hints="""
-    Each row of the table times its place, added up: which operation does that for all tokens?
-    The matrix product of both sums over the words. (Or index the table with the places of the 1.)
-    """,
+    hints="""Rows of a table times a place, added up: which operation does that for all tokens?
+    The product of both sums over the words. (Or index the table with the places of the 1.)""",
     probes=[(label, course.one_hot(ids, V), numbers(V, 4).then(lambda x: x.round(1)))
             for label, ids, V in IDS],
     slips="""
@@ -135,10 +129,8 @@ bag_of_words = exercise(
         rows = one_hot(ids, vocab_size)
         return rows.sum(axis=-2)
     """,
-    hints="""
-    What do you get when you add up all one-hot rows of a sentence?
-    Make the one-hot rows, (…, T, V), and sum over the tokens: the last axis but one.
-    """,
+    hints="""What do you get when you add up all one-hot rows of a sentence?
+    Make the one-hot rows, (…, T, V), and sum over the tokens: the last axis but one.""",
     probes=IDS,
     slips="""
     batch-in-one-row: rows.sum(axis=-2) → rows.sum(axis=tuple(range(rows.ndim - 1)))

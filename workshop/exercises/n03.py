@@ -12,10 +12,8 @@ PAIRS = [("one query and two keys", [[1.0, 2.0]], [[3, 1], [0.5, 4]]),
 
 attention_scores = exercise(
     course.attention_scores,
-    hints="""
-    Entry i, j is one dot product: of which row of Q with which row of K?
-    Q @ K with two axes of K exchanged, the last two, so that a batch stays where it is.
-    """,
+    hints="""Entry i, j is one dot product: of which row of Q with which row of K?
+    Q @ K with two axes of K exchanged, the last two, so that a batch stays where it is.""",
     probes=PAIRS,
     slips="""
     transposed-every-axis: np.swapaxes(K, -1, -2) → K.T
@@ -57,10 +55,8 @@ best_key = exercise(
         scores = attention_scores(Q, K)
         return scores.argmax(axis=-1)
     """,
-    hints="""
-    Which axis of the scores belongs to the keys, and what gives the place of the largest there?
-    The scores, with a row for each query; then argmax along the last axis.
-    """,
+    hints="""Which axis of the scores belongs to the keys, and what gives the largest one's place?
+    The scores, with a row for each query; then argmax along the last axis.""",
     probes=[*PAIRS, ("all keys point away", [[-1.0, -2.0]], [[1.0, 1.0], [2.0, 0.0], [0.5, 0.2]])],
     slips="""
     best-query-of-each-key: axis=-1 → axis=-2
@@ -85,10 +81,8 @@ squared_distances = exercise(
         keys = (K * K).sum(axis=-1)[..., None, :]
         return queries - 2 * attention_scores(Q, K) + keys
     """,
-    hints="""
-    Which two of the three terms have one number per vector, and which has one per pair?
-    Sums of squares over the features: a column [..., :, None] for Q, a row [..., None, :] for K.
-    """,
+    hints="""Which two of the three terms have one number per vector, and which has one per pair?
+    Squares summed over the features: a column [..., :, None] for Q, a row [..., None, :] for K.""",
     probes=PAIRS,
     slips="""
     no-axis-added: [..., :, None] → ∅ ⊕ [..., None, :] → ∅

@@ -9,10 +9,8 @@ scale_scores = exercise(
         return S / np.sqrt(d_k)
     """,
     course=course.scale_scores,
-    hints="""
-    By how much is a score too large when keys have d_k features: by d_k, or by its square root?
-    Divide every score by np.sqrt(d_k), one number for all of them.
-    """,
+    hints="""By how much is a score too large with d_k features: by d_k, or by its square root?
+    Divide every score by np.sqrt(d_k), one number for all of them.""",
     probes=[("three scores, d_k = 4", [8.0, -4.0, 2.0], 4), ("one feature", [[1.5, -2.0]], 1),
             ("d_k = 9", [[3.0, -6.0], [4.5, 1.5]], 9), ("more keys", 5 * numbers(2, 3), 5),
             ("four axes", 5 * numbers(2, 2, 3, 5), 24), ("wide keys", [[30.0, 25.5, 20.25]], 512)],
@@ -41,10 +39,8 @@ score_deviation = exercise(
     def score_deviation(sigma, d_k):
         return sigma**2 * np.sqrt(d_k)
     """,
-    hints="""
-    What is the deviation of one product of two features, and how do d_k of them add up?
-    A product has sigma² for its deviation; variances add up, so a sum has √d_k times as much.
-    """,
+    hints="""What is the deviation of one product of two features, and how do d_k of them add up?
+    A product has sigma² for its deviation; variances add up, so a sum has √d_k times as much.""",
     probes=[("sigma 1, 9 features", 1.0, 9), ("sigma 3", 3.0, 64), ("one feature", 2.0, 1),
             ("sigma 0.5", 0.5, 5), ("sigma 1.5", 1.5, 512), ("sigma 0", 0.0, 7)],
     slips="""
@@ -69,10 +65,8 @@ scale_queries = exercise(
         d_k = Q.shape[-1]
         return Q / np.sqrt(d_k)
     """,
-    hints="""
-    If every feature of a query is divided by a number, what happens to its dot products?
-    They are divided by the same number. Divide Q by √d_k; d_k is the last axis of Q.
-    """,
+    hints="""If every feature of a query is divided by a number, what happens to its dot products?
+    They are divided by the same number. Divide Q by √d_k; d_k is the last axis of Q.""",
     probes=[("one query", [[8.0, -4.0, 2.0, 1.0]]), ("more queries", numbers(5, 2)),
             ("a batch of two", numbers(2, 3, 7)), ("two batch axes", numbers(2, 4, 3, 5))],
     slips="""

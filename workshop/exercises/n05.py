@@ -9,10 +9,8 @@ softmax_row = exercise(
         e = np.exp(scores)
         return e / e.sum()
     """,
-    hints="""
-    Which two steps make every number positive, and all of them together one whole?
-    np.exp(scores) for the whole row at once; then divide by its sum.
-    """,
+    hints="""Which two steps make every number positive, and all of them together one whole?
+    np.exp(scores) for the whole row at once; then divide by its sum.""",
     probes=[("three scores", [1.0, 2.0, 3.0]), ("negative scores", [-1.0, 0.5, -3.0]),
             ("whole numbers", [0, 1, 3]), ("six scores by chance", numbers(6))],
     slips="""
@@ -62,10 +60,8 @@ softmax = exercise(
         return e / e.sum(axis=axis, keepdims=True)
     """,
     course=course.softmax,
-    hints="""
-    What does np.exp(1000) give, and what changes when you subtract the same number from all scores?
-    Subtract the largest along the axis, take exp, divide by the sum along the axis; keepdims=True.
-    """,
+    hints="""What does np.exp(1000) give, and what changes if all scores get smaller by a number?
+    Subtract the largest along the axis, take exp, divide by the sum along it; keepdims=True.""",
     probes=TABLES,
     slips="""
     overflows: x - x.max(axis=axis, keepdims=True) → x
@@ -115,10 +111,8 @@ attention = exercise(
         return weights @ V
     """,
     course=course.attention,
-    hints="""
-    For a single query: what are its scores, its weights, and what do the weights mix?
-    Divide the scores by the root of a key's width, softmax over the keys, times V.
-    """,
+    hints="""For a single query: what are its scores, its weights, and what do the weights mix?
+    Divide the scores by the root of a key's width, softmax over the keys, times V.""",
     probes=[
         ("one query and two keys", [[2.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]],
          [[10.0, 0.0, 4.0], [0.0, 10.0, -2.0]]),
@@ -184,10 +178,8 @@ log_softmax = exercise(
         m = x.max(axis=axis, keepdims=True)
         return x - (m + np.log(np.exp(x - m).sum(axis=axis, keepdims=True)))
     """],
-    hints="""
-    What is log(exp(a) / b), written without an exp?
-    log(exp(a) / b) = a - log(b): a is x less the largest of its row, b the sum of the exp of that.
-    """,
+    hints="""What is log(exp(a) / b), written without an exp?
+    It is a - log(b): a is x less the largest of its row, b the sum of the exp of that.""",
     probes=TABLES,
     slips="""
     log-of-zero: s - np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
@@ -232,10 +224,8 @@ SelfAttention = exercise(
             scores = Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5
             return torch.softmax(scores, dim=-1) @ V
     """,
-    hints="""
-    What is made once, and kept, and what is done anew for each x?
-    The three maps in __init__; in forward Q, K, V, the scores divided by √d_out, softmax, @ V.
-    """,
+    hints="""What is made once, and kept, and what is done anew for each x?
+    The three maps in __init__; in forward Q, K, V, the scores divided by √d_out, softmax, @ V.""",
     slips="""
     with-bias: , bias=False → ∅
         The maps have a bias, so there are more parameters than asked for: bias=False.

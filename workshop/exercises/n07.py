@@ -72,10 +72,8 @@ SLIPS = """
 
 dropout = exercise(
     course.dropout,
-    hints="""
-    Which of your random numbers mean: drop this one? And what may not be changed on the way?
-    keep = rng.random(x.shape) >= p, in training only; then x * keep / (1 - p), a new array.
-    """,
+    hints="""Which of your random numbers mean: drop this one? What may not change on the way?
+    keep = rng.random(x.shape) >= p, in training only; then x * keep / (1 - p), a new array.""",
     probes=[IN_USE],
     slips=SLIPS.replace("SHAPE", "x.shape").replace("NUMBER", "number"),
 )  # fmt: skip
@@ -88,10 +86,8 @@ drop_tokens = exercise(
         keep = rng.random((*x.shape[:-1], 1)) >= p
         return x * keep / (1 - p)
     """,
-    hints="""
-    How many coins are tossed for a sentence of T tokens with D features each?
-    Draw one number for each token, (*x.shape[:-1], 1): broadcasting uses it for all features.
-    """,
+    hints="""How many coins are tossed for a sentence of T tokens with D features each?
+    Draw one number for each token, (*x.shape[:-1], 1): broadcasting uses it for all features.""",
     probes=[IN_USE],
     slips=SLIPS.replace("SHAPE", "(*x.shape[:-1], 1)").replace("NUMBER", "token") + """
     single-numbers: (*x.shape[:-1], 1) → x.shape

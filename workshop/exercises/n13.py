@@ -27,10 +27,8 @@ train = exercise(
             losses.append(loss.item())
         return losses
     """,
-    hints="""
-    What must be gone before backward adds the gradients of this batch? And what must stay?
-    Once: train mode, a zero per parameter. Each batch: loss, zero_grad, backward, v, p in place.
-    """,
+    hints="""What must be gone before backward adds this batch's gradients? And what must stay?
+    Once: train mode, a zero per parameter. A batch: loss, zero_grad, backward, v, p in place.""",
     probes=(), backends=("torch",), seconds=3.0, trains=True, prepare=models,
     slips="""
     the-momentum-is-lost: mul_(0.9) → mul_(0)
@@ -80,10 +78,8 @@ evaluate = exercise(
         model.train(was_training)
         return total / count
     """,
-    hints="""
-    Does a batch of one token count as much as one of a hundred? Which mode must the model be in?
-    Keep model.training; eval(); under no_grad add summed losses and y.numel(); train(what it was).
-    """,
+    hints="""Does a batch of one token count as much as one of a hundred? Which mode is needed?
+    Keep model.training; eval(); no_grad: add summed losses and y.numel(); train(what it was).""",
     probes=(), backends=("torch",), seconds=3.0, trains=True, prepare=models,
     slips="""
     dropout-stays-on: model.eval() → pass
@@ -142,10 +138,8 @@ combined_mask = exercise(
         causal = np.tril(np.ones((T, T), dtype=bool))
         return causal & (ids != pad_id)[:, None, None, :]
     """,
-    hints="""
-    Of which token does a row tell what it may read? And which tokens does padding hide?
-    np.tril for the past, (T, T); ids != pad_id for the keys, as (B, 1, 1, T); joined by &.
-    """,
+    hints="""Of which token does a row tell what it may read? And which tokens does padding hide?
+    np.tril for the past, (T, T); ids != pad_id for the keys, as (B, 1, 1, T); joined by &.""",
     probes=[
         ("two words and padding", [[5, 7, 0]], 0), ("a single word", [[3], [4]], 0),
         ("sentences of different lengths", [[5, 7, 4, 9], [3, 6, 1, 1]], 1),
@@ -192,10 +186,8 @@ smoothed_loss = exercise(
         loss = -(1 - smoothing) * of_target - smoothing * log_p.mean(axis=-1)
         return float(loss[targets != pad_id].mean())
     """,
-    hints="""
-    With smoothing 0.1 and V = 5, which share of the answer does each of the five tokens get?
-    (1 - smoothing) times -log p of the target, plus smoothing times the mean of -log p over all V.
-    """,
+    hints="""With smoothing 0.1 and V = 5, which share of the answer does each token get?
+    (1 - smoothing) times -log p of the target, plus smoothing times the mean of -log p.""",
     probes=[
         ("two words", LOG_P[:, :2], [[0, 2]], 3, 0.1),
         ("two words and padding", LOG_P, [[0, 2, 3]], 3, 0.2),

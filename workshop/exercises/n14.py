@@ -15,10 +15,8 @@ our_name = exercise(
             home = f"encoder.layers.{n}."
         return f"{home}{PLACES[part]}.{kind}" if part in PLACES else None
     """,
-    hints="""
-    Which three things does encoder.layer.3.output.dense.bias say, and which stays as it is?
-    rpartition(".") cuts off the kind; in a layer split(".", 3) gives the number, then the part.
-    """,
+    hints="""Which three things does encoder.layer.3.output.dense.bias say? Which of them stays?
+    rpartition(".") cuts off the kind; in a layer split(".", 3) gives the number, then the part.""",
     backends=("numpy",), probes=[
         ("a query matrix", "encoder.layer.3.attention.self.query.weight"),
         ("a bias", "encoder.layer.0.attention.self.query.bias"),
@@ -75,10 +73,8 @@ mean_pool = exercise(
         count = is_real.sum(axis=1)
         return total / np.maximum(count, 1)[:, None]
     """,
-    hints="""
-    Of three real tokens and two of padding: what is added up, and by what is it divided?
-    Sum hidden times is_real[..., None] over axis=1; divide by is_real.sum(axis=1), at least 1.
-    """,
+    hints="""Of three real tokens and two of padding: what is added up, and by what is it divided?
+    Sum hidden times is_real[..., None] over axis=1; divide by is_real.sum(axis=1), at least 1.""",
     probes=[
         ("two words and one padding", [[[1.0, 2.0], [3.0, 6.0], [8.0, 1.0]]], marks("110")),
         ("a real token of zeros", [[[4.0, 2.0], [0.0, 0.0], [7.0, 7.0]]], marks("110")),
@@ -111,10 +107,8 @@ head_scores = exercise(
         asking = wanted.any(axis=-1).sum()
         return share.sum(axis=-1) / max(asking, 1)
     """,
-    hints="""
-    For a head that looks at the token before: how many queries have a wanted key?
-    Sum weights * wanted over the keys, then over the queries; divide by those with wanted.any(-1).
-    """,
+    hints="""For a head that looks at the token before: how many queries have a wanted key?
+    Sum weights * wanted over keys, then queries; divide by those with wanted.any(axis=-1).""",
     probes=[
         ("two heads", [[[[1.0, 0.0], [0.8, 0.2]], [[0.3, 0.7], [0.4, 0.6]]]], marks("00 10")),
         ("the same word", numbers(3, 2, 4, 4).then(softmax), marks("0101 1001 0000 1100")),
@@ -156,10 +150,8 @@ word_pieces = exercise(
                 return ["[UNK]"]
         return pieces
     """,
-    hints="""
-    For "unhappy", with "un", "##happy" and "##hap" at hand: which do you try first?
-    Try word[start:end] for end from len(word) down, with "##" if start > 0; go on where it ends.
-    """,
+    hints="""For "unhappy", with "un", "##happy" and "##hap" at hand: which do you try first?
+    Try word[start:end] for end from len(word) down, with "##" if start > 0; go on from there.""",
     probes=[*((f'the word "{word}"', word, VOCAB) for word in WORDS.split()),
             ("a longest piece that leads nowhere", "xyzw", VOCAB)],
     slips="""
