@@ -305,7 +305,8 @@ def test_verdicts_stand_on_the_page(site, tmp_path):
     raised = judge.Raised("Error", HOSTILE, HOSTILE)
     found = judge.Evidence(HOSTILE, {"x": [HOSTILE]}, HOSTILE, raised)
     verdict = judge.Verdict("softmax", judge.WRONG, HOSTILE, None, found)
-    made = [learner.shown(verdict, find("softmax")), learner.not_attempted(find("softmax"))]
+    open_ = judge.Verdict("softmax", judge.NOT_ATTEMPTED, "")
+    made = [learner.shown(verdict, find("softmax")), learner.shown(open_, find("softmax"))]
     shown = {"output_type": "display_data", "metadata": {}}
     outputs = [shown | {"data": verdict._repr_mimebundle_()} for verdict in made]
     path = tmp_path / "98_trial.ipynb"

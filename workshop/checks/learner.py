@@ -36,8 +36,8 @@ class Checked:
 
     status: str
     cells: int
-    code: tuple[CodeType, ...]
-    is_new: bool
+    code: tuple[CodeType, ...] = ()
+    is_new: bool = False
 
 
 class Memory:
@@ -62,14 +62,14 @@ def check(function: Any = None) -> Any:
     """
     known = exercise_of(function, inspect.currentframe().f_back)
     if known is None:
-        page.display(unknown(function))
+        page.display(page.note("not attempted", unknown(function)))
         return function
     function = as_written(function)
-    home = getattr(function, "__module__", None)
-    if isinstance(home, str) and home.startswith(OURS):  # a check's own result, no answer
-        before = Memory.checked.get(known.name, Checked(NOT_ATTEMPTED, 0, (), is_new=False))
+    if str(getattr(function, "__module__", "")).startswith(OURS):  # a check's own result
+        before = Memory.checked.get(known.name, Checked(NOT_ATTEMPTED, 0))
         remember(known.name, replace(before, cells=len(cells_run())))
-        page.display(already(known))
+        text = f"`{known.name}` is the course's own now: run the cell with your function first."
+        page.display(page.note("not attempted", text, folded(known)))
         return function
     return handed_back(function, known)
 
@@ -107,37 +107,33 @@ def judged(function: Any, known: Exercise) -> Verdict:
 
 def exercise_of(function: Any, frame: Any) -> Exercise | None:
     """The exercise of a function: by its own name, else by the variable that holds it."""
-    name = name_of(function)
-    if name in exercises():
-        return exercises()[name]
+    names = [name_of(function)]
     for scope in (frame.f_locals, frame.f_globals) if frame and callable(function) else ():
-        for variable, value in list(scope.items()):
-            if value is function and variable in exercises():
-                return exercises()[variable]
-    return None
+        names += [variable for variable, value in list(scope.items()) if value is function]
+    return next((exercises()[name] for name in names if name in exercises()), None)
 
 
 def name_of(function: Any) -> str:
     """The name under which a function or class was defined, "" for anything else."""
     try:
-        name = function.__name__
+        return function.__name__ if isinstance(function.__name__, str) else ""
     except Exception:
         return ""
-    return name if isinstance(name, str) else ""
 
 
-def unknown(function: Any) -> Shown:
+# ---------------------------------------------------------------- what could be meant
+
+
+def unknown(function: Any) -> str:
     """Say why there is nothing to check, and what could be checked."""
     name = name_of(function)
     if function is None or not callable(function):
         given = "It got nothing" if function is None else f"This is {type_name(plain(function))}"
-        text = f"`check` takes the function itself: {example('check')}. {given}. {offered()}"
-    elif name in ("", "<lambda>"):
-        text = "This function has no name: begin it with `def` and the name of the exercise. "
-        text += offered()
-    else:
-        text = no_exercise(name)
-    return page.said(page.card("not attempted", text, ""), f"not attempted: {text}")
+        return f"`check` takes the function itself: {example('check')}. {given}. {offered()}"
+    if name in ("", "<lambda>"):
+        named = "begin it with `def` and the name of the exercise"
+        return f"This function has no name: {named}. {offered()}"
+    return no_exercise(name)
 
 
 def no_exercise(name: str) -> str:
@@ -159,38 +155,27 @@ def offered() -> str:
     return "All exercises: `from workshop import progress`, then `progress()`."
 
 
-def already(known: Exercise) -> Shown:
-    """The notebook's cell was run again with the reference that it got before."""
-    name, first = known.name, "run the cell with your function first, then this one"
-    text = f"`{name}` is the course's own now: {first}."
-    return page.said(page.card("not attempted", text, folded(known)), f"{known.name}: {text}")
-
-
 # ---------------------------------------------------------------- the verdict
 
 
 def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
     """A verdict: its reason, the line to change, what came out; hints and solution folded."""
-    if verdict.status == NOT_ATTEMPTED:
-        return not_attempted(known)
+    name = known.name
+    if verdict.status == NOT_ATTEMPTED:  # what stands in every saved notebook, and is short
+        text = f"`{name}`: replace `...` and run both cells; until then the course's own is used."
+        help = page.paragraph(f'Help: `hint("{name}")`, `solution("{name}")`.')
+        plain = f"{name}: not attempted. The course's own is used until yours is right."
+        return Shown(page.card("not attempted", text, help), plain)
     status, message = STATUS[verdict.status], verdict.message.replace("Right on ", "tried on ", 1)
-    repair, evidence, whole = verdict.repair, verdict.evidence, known.whole_numbers
-    seen = page.change(repair) if repair else ("", "")
-    case = page.evidence_of(evidence, message, whole) if evidence else ("", "")
+    seen = page.change(verdict.repair) if verdict.repair else ("", "")
+    case = ("", "")
+    if verdict.evidence:
+        case = page.evidence_of(verdict.evidence, message, known.whole_numbers)
     markup = seen[0] + case[0] + (page.paragraph(kept) if kept else "")
     markup += way(known) if verdict.status == RIGHT else folded(known)
     pause = "," if verdict.status == RIGHT else "."
-    lines = filter(None, [f"{known.name}: {status}{pause} {message}", seen[1], case[1], kept])
-    return page.said(page.card(status, f"`{known.name}`: {message}", markup), "\n".join(lines))
-
-
-def not_attempted(known: Exercise) -> Shown:
-    """What stands in every saved notebook, and is short."""
-    name = known.name
-    text = f"`{name}`: replace `...` and run both cells; until then the course's own is used."
-    help = page.paragraph(f'Help: `hint("{name}")`, `solution("{name}")`.')
-    plain = f"{name}: not attempted. The course's own is used until yours is right."
-    return Shown(page.card("not attempted", text, help), plain)
+    lines = filter(None, [f"{name}: {status}{pause} {message}", seen[1], case[1], kept])
+    return page.said(page.card(status, f"`{name}`: {message}", markup), "\n".join(lines))
 
 
 def folded(known: Exercise) -> str:
@@ -209,12 +194,8 @@ def way(known: Exercise) -> str:
 
 def hint(name: str | Callable | None = None) -> None:
     """Show, call by call, a nudge and the idea; without a name, of the exercise being written."""
-    known = asked(name)
-    page.display(listing(name, "hint") if known is None else step_of(known))
-
-
-def step_of(known: Exercise) -> Shown:
-    """The next of the two hints."""
+    if (known := asked(name, "hint")) is None:
+        return
     step = Memory.shown.get(known.name, 0)
     if step == len(known.hints):
         text = f"Those were both hints for `{known.name}`. One way to write it: "
@@ -222,33 +203,27 @@ def step_of(known: Exercise) -> Shown:
     else:
         Memory.shown[known.name] = step + 1
         text = f"`{known.name}`, hint {step + 1} of 2, {STEPS[step]}: {known.hints[step]}"
-    return page.said(page.paragraph(text), text)
+    page.display(page.said(page.paragraph(text), text))
 
 
 def solution(name: str | Callable | None = None) -> None:
     """Show one way to write the function of an exercise, as it can be run in its notebook."""
-    known = asked(name)
-    if known is None:
-        page.display(listing(name, "solution"))
-        return
-    markup = page.paragraph(f"`{known.name}`, one way:") + page.code(known.solution)
-    page.display(page.said(markup, known.solution))
+    if known := asked(name, "solution"):
+        markup = page.paragraph(f"`{known.name}`, one way:") + page.code(known.solution)
+        page.display(page.said(markup, known.solution))
 
 
-def asked(name: Any) -> Exercise | None:
-    """The exercise that is meant: by name or function, by default the one being written."""
+def asked(name: Any, command: str) -> Exercise | None:
+    """The exercise that is meant, by default the one being written; without one, what there is."""
     if name is None:
         name = current()
-    known = exercises().get(name if isinstance(name, str) else name_of(name))
+    given = name if isinstance(name, str) else name_of(name)
+    known = exercises().get(given)
+    if known is None:
+        text = no_exercise(given) if given else f"Say which: {example(command)}. {offered()}"
+        page.display(page.said(page.paragraph(text), text))
     Memory.named = known and known.name
     return known
-
-
-def listing(name: Any, command: str) -> Shown:
-    """Say which names can be asked for."""
-    given = name if isinstance(name, str) else name_of(name)
-    text = no_exercise(given) if given else f"Say which: {example(command)}. {offered()}"
-    return page.said(page.paragraph(text), text)
 
 
 def progress() -> None:
@@ -281,18 +256,15 @@ def current() -> str | None:
     """
     if name := written() or Memory.named:
         return name
-    last, names = last_checked(), here()
+    last, names = next(reversed(Memory.checked), None), here()
     all_ran = list(Memory.checked)[-len(names) :] == list(names)
     if last and not all_ran and Memory.checked[last].status != RIGHT:
         return last
     wrong = [n for n, found in Memory.checked.items() if n in names and found.status == WRONG]
-    new = [name for name in wrong if Memory.checked[name].is_new]
-    return next(reversed(new or wrong), None) or next_open(last, names) or last
-
-
-def last_checked() -> str | None:
-    """The exercise of the newest check."""
-    return next(reversed(Memory.checked), None)
+    if wrong:
+        return ([n for n in wrong if Memory.checked[n].is_new] or wrong)[-1]
+    begin, done = names.index(last) + 1 if last in names else 0, kept_names()[0] | Memory.right
+    return next((n for n in (*names[begin:], *names[:begin]) if n not in done), last)
 
 
 def written() -> str | None:
@@ -304,15 +276,9 @@ def written() -> str | None:
     return names[-1] if names else None
 
 
-def next_open(last: str | None, names: Sequence[str]) -> str | None:
-    """The first of a notebook's exercises that is not done, from the last checked on."""
-    begin, done = names.index(last) + 1 if last in names else 0, kept_names()[0] | Memory.right
-    return next((n for n in (*names[begin:], *names[:begin]) if n not in done), None)
-
-
 def here() -> Sequence[str]:
     """What this notebook asks for, () where it is not known."""
-    last = last_checked()
+    last = next(reversed(Memory.checked), None)
     return asked_by_notebook().get(exercises()[last].notebook if last else notebook(), ())
 
 

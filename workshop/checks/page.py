@@ -295,6 +295,11 @@ def card(status: str, title: str, body: str) -> str:
     return f'<div style="{edge};max-width:60em">{head}{body}</div>'
 
 
+def note(status: str, text: str, body: str = "") -> Shown:
+    """A card with one sentence."""
+    return said(card(status, text, body), f"{status}: {text}")
+
+
 def said(markup: str, text: str) -> Shown:
     """What is shown: HTML, and the same as a text without backticks."""
     return Shown(markup, printable(text.replace("`", "")))
