@@ -64,9 +64,10 @@ OBSTACLES = {
     f"softmax_row = lambda scores: {ANSWER[32:]}": "a lambda has no name of its own: write def",
     f"def make(one):\n    {ANSWER} * one\n    return softmax_row\nsoftmax_row = make(1)": "it is m",
     f"{ANSWER}\nsoftmax_row = functools.partial(softmax_row)": "it is not written as a function",
-    f"exec({HEAD!r} + ' return np.exp(1 * scores) / np.exp(scores).sum()', globals())": "its source cannot be read.",
+    f"exec({HEAD!r} + ' return np.exp(1 * scores) / np.exp(scores).sum()', globals())":
+        "its source cannot be read.",
     f"from workshop import mine\n{HEAD} return mine.softmax_row(scores)": f"in {FILE}, away from",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("source", OBSTACLES)

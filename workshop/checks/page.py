@@ -23,7 +23,7 @@ from workshop.checks.compare import (
     shown,
 )
 from workshop.checks.judge import Evidence
-from workshop.checks.repair import Repair
+from workshop.checks.repair import Repair, same_ends
 from workshop.tables import Shown, display, overview, table_html, table_text  # noqa: F401 (for verdicts)
 
 # Borders that stand out on white and on black; text keeps the colour of its page.
@@ -59,11 +59,8 @@ def change(repair: Repair) -> tuple[str, str]:
     """The learner's line and what it becomes, what differs marked: HTML and text."""
     before, after = repair.before or "(a new line here)", repair.after or "(nothing)"
     rows = [(f"line {repair.line}, yours:", before, GONE)]
-    if not repair.rivals:
-        rows.append(("changed:", after, CAME))
-        span = common(before, after)
-    else:
-        span = len(before), 0
+    rows += [("changed:", after, CAME)] * (not repair.rivals)
+    span = (len(before), 0) if repair.rivals else common(before, after)
     markup = "".join(paragraph(head) + code(text, span, style) for head, text, style in rows)
     return markup, "\n".join(f"{head}\n{indent(text, ' ' * 4)}" for head, text, _ in rows)
 
@@ -71,15 +68,8 @@ def change(repair: Repair) -> tuple[str, str]:
 def common(a: str, b: str) -> tuple[int, int]:
     """How many letters two lines share at their beginning and at their end, in whole words."""
     x, y = (re.findall(r"\w+|\s+|[^\w\s]", line) for line in (a, b))
-    begin = alike(x, y)
-    end = alike(x[begin:][::-1], y[begin:][::-1])
+    begin, end = same_ends(x, y)
     return len("".join(x[:begin])), len("".join(x[len(x) - end :]))
-
-
-def alike(x: list[str], y: list[str]) -> int:
-    """How many entries two lists have in common before they differ."""
-    differ = (i for i, (a, b) in enumerate(zip(x, y, strict=False)) if a != b)
-    return next(differ, min(len(x), len(y)))
 
 
 def code(source: str, span: tuple[int, int] | None = None, style: str = "") -> str:
@@ -111,12 +101,6 @@ def grid(array: np.ndarray) -> list[list[str]]:
     return [[f"{np.round(x, decimals) + 0.0:.{decimals}f}" for x in row] for row in array]
 
 
-def as_matrix(array: np.ndarray) -> np.ndarray:
-    """A batch of one matrix as that matrix, anything else as it is."""
-    single = array.ndim > 2 and set(array.shape[:-2]) == {1}
-    return array.reshape(array.shape[-2:]) if single else array
-
-
 def is_small(array: np.ndarray) -> bool:
     """Whether an array fits into a table."""
     rows, columns = np.atleast_2d(array).shape[-2:]
@@ -146,7 +130,9 @@ def inputs_of(inputs: dict[str, Any]) -> list[Part]:
     """Small arrays as tables, everything else in one line."""
     made, said, left = [], [], MANY
     for name, value in inputs.items():
-        matrix = as_matrix(value) if isinstance(value, np.ndarray) else np.zeros(())
+        matrix = value if isinstance(value, np.ndarray) else np.zeros(())
+        if {*matrix.shape[:-2]} == {1}:  # a batch of one
+            matrix = matrix.reshape(matrix.shape[-2:])
         if is_small(matrix) and matrix.size <= left:
             left -= matrix.size
             shape = f" {value.shape}" if value.ndim > 2 else ""
@@ -316,8 +302,11 @@ def evidence_of(evidence: Evidence, message: str, whole: bool = False) -> tuple[
     label = f"The smallest case that shows it: {evidence.label}."
     told = message.lower().startswith(f"{evidence.label.rstrip('.')}:".lower())
     inputs = inputs_of(evidence.inputs)
-    parts = contrast(evidence.expected, untold(evidence.obtained, message), whole)
-    parts = [p for p in parts if not (isinstance(p, str) and is_told(p, message))]
+    obtained = evidence.obtained
+    if isinstance(obtained, Raised) and in_plain_words(obtained.text) in message:
+        obtained = Raised(obtained.kind)
+    parts = contrast(evidence.expected, obtained, whole)
+    parts = [p for p in parts if not isinstance(p, str) or told_of(p) not in message]
     if parts and isinstance(parts[-1], str) and parts[-1].endswith(":"):  # all below it is told
         parts.pop()
     tables = (table for part in inputs if isinstance(part, list) for table in part)
@@ -328,17 +317,9 @@ def evidence_of(evidence: Evidence, message: str, whole: bool = False) -> tuple[
     return head[0] + folded + result[0], "\n".join(t for _, t in (head, given_in, result) if t)
 
 
-def is_told(part: str, message: str) -> bool:
-    """Whether a message says already what a line of the evidence says."""
-    told = part.partition(": ")[2]
-    return bool(told) and told in message
-
-
-def untold(obtained: Any, message: str) -> Any:
-    """A result without the text of an exception, where the message quotes it already."""
-    if isinstance(obtained, Raised) and in_plain_words(obtained.text) in message:
-        return Raised(obtained.kind)
-    return obtained
+def told_of(part: str) -> str:
+    """What a line says behind its caption; a message that says it makes the line superfluous."""
+    return part.partition(": ")[2] or "\0"
 
 
 def shown_parts(parts: Sequence[Part]) -> tuple[str, str]:

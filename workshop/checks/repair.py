@@ -270,17 +270,20 @@ def told(answer: Answer, known: Exercise, ranked: list[list]) -> Repair:
 def difference(answer: Answer, made: Definition) -> tuple[int, str, str]:
     """Where a repaired answer differs: the cell's line, the learner's code and what it becomes."""
     old, new = ([*statements(tree)] for tree in (answer.tree, made))
-    i = next((k for k, (a, b) in enumerate(zip(old, new, strict=False)) if a[0] != b[0]),
-             min(len(old), len(new)))  # fmt: skip
-    j = 0
-    while j < min(len(old), len(new)) - i and old[-1 - j][0] == new[-1 - j][0]:
-        j += 1
+    i, j = same_ends([text for text, _ in old], [text for text, _ in new])
     gone, came = old[i : len(old) - j], new[i : len(new) - j]
     node = (gone or old[i : i + 1] or old[-1:])[0][1]
     if len(gone) == len(came) == 1 and (spliced := splice(answer, gone[0][1], came[0][1], made)):
         return (answer.first + spliced[0] - 1, *spliced[1:])
     lines = "\n".join(answer.lines[n - 1].strip() for _, s in gone for n in own_lines(s))
     return answer.first + node.lineno - 1, lines, "\n".join(text for text, _ in came)
+
+
+def same_ends(x: list[str], y: list[str]) -> tuple[int, int]:
+    """How many entries two lists share at their beginning, and behind that at their end."""
+    short = min(len(x), len(y))
+    begin = next((i for i in range(short) if x[i] != y[i]), short)
+    return begin, next((j for j in range(short - begin) if x[~j] != y[~j]), short - begin)
 
 
 def statements(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
