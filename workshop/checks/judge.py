@@ -107,7 +107,7 @@ def explained(verdict: Verdict, seen: list[Observation], function: Any, known: E
     answer = answer_of(function, known) if known.is_class or known.parameters else None
     repair = repair_of(answer, known, verdict.backend, expected_of(known.name), wrong)
     if repair is None:
-        told = unexplained(verdict, seen, function, known, answer)
+        told = unexplained(verdict, seen, known, answer)
         return replace(verdict, message=brief(told))
     if repair.why:
         told = [f"Line {repair.line}: {repair.why}"]
@@ -214,11 +214,7 @@ class Trace(Sequence):
     """What a text gives on each probe, found out when it is first looked at."""
 
     def __init__(self, source: str, known: Exercise):
-        self.known, self.seen = known, {}
-        try:
-            self.function = made(source, known.name)
-        except Exception as error:  # two slips together may be no Python
-            self.function = _raising(error)
+        self.known, self.seen, self.function = known, {}, made(source, known.name)
 
     def __len__(self) -> int:
         return len(self.known.probes)
@@ -229,13 +225,6 @@ class Trace(Sequence):
             with undisturbed():
                 self.seen[i] = observe_probe(self.function, self.known, probe, backend)
         return self.seen[i]
-
-
-def _raising(error: Exception) -> Callable:
-    def function(*args: Any) -> None:
-        raise error
-
-    return function
 
 
 @cache
@@ -252,7 +241,10 @@ def pair_of(name: str, i: int, j: int) -> Trace | None:
     a, b = known.slips[i], known.slips[j]
     both = edited(a.wrong, b.edits) if a.right == b.right else a.wrong
     undone = any(new and new in b_new for _, new in a.edits for _, b_new in b.edits)
-    return None if both in (a.wrong, b.wrong) or undone else Trace(both, known)
+    if both not in (a.wrong, b.wrong) and not undone:
+        with contextlib.suppress(Exception):  # together they may be no Python
+            return Trace(both, known)
+    return None
 
 
 # ---------------------------------------------------------------- the findings
@@ -458,13 +450,11 @@ def begun(label: str) -> str:
     return label if "=" in label.split()[0] else f"{label[0].upper()}{label[1:]}"
 
 
-def unexplained(verdict: Verdict, seen: list[Observation], function: Callable, known: Exercise,
-                answer: Answer | None) -> list[str]:  # fmt: skip
+def unexplained(
+    verdict: Verdict, seen: list[Observation], known: Exercise, answer: Answer | None
+) -> list[str]:
     """What fails, where nothing explains it, with the clues that there are."""
-    want, got = verdict.evidence.expected, verdict.evidence.obtained
     first, *rest = sentences(known, verdict.evidence, seen)
-    unused = clues.unused(answer and answer.tree, known)
     pattern = clues.in_common(known, wrong_of(known, seen))
-    comparable = isinstance(got, np.ndarray) and np.shape(want) == got.shape
-    effects = clues.without_effect(function, known, verdict.backend) if comparable else []
-    return [*(unused or effects[:2]), *pattern, first, *([] if pattern else rest)]
+    unused = clues.unused(answer and answer.tree, known)
+    return [*unused[:2], *pattern, first, *([] if pattern else rest)]
