@@ -225,7 +225,7 @@ class Seat:
         self.tell(trying=name)
         backends = [b for b in known.backends if self.torch or b == "numpy"] or known.backends
         for backend in () if stub else [b for b in backends_for(function, known) if b in backends]:
-            seen = observe_apart(answer, known, backend, pack, unpack)
+            seen = observe_apart(answer, known, backend, (pack, unpack))
             self.tell(seen=name, backend=backend, run=[pack(one).decode() for one in seen])
             told = self.hear()
             right = backend if told == "right" else ""

@@ -230,31 +230,24 @@ def _raised(error: BaseException, function: Callable) -> Raised:
 # ---------------------------------------------------------------- away from the notebook
 
 
-def pickled(observation: Observation) -> bytes:
-    return base64.b64encode(pickle.dumps(observation))
+PICKLED = (lambda x: base64.b64encode(pickle.dumps(x)), lambda x: pickle.loads(base64.b64decode(x)))
 
 
-def unpickled(line: bytes) -> Observation:
-    return pickle.loads(base64.b64decode(line))
+def observe_apart(function: Callable, exercise: Exercise, backend: str,
+                  code: tuple[Callable, Callable] = PICKLED) -> list[Observation]:  # fmt: skip
+    """Run all probes within the exercise's time; the first that does not end is TimedOut.
 
-
-def observe_apart(
-    function: Callable,
-    exercise: Exercise,
-    backend: str,
-    pack: Callable[[Observation], bytes] = pickled,
-    unpack: Callable[[bytes], Observation] = unpickled,
-) -> list[Observation]:
-    """Run all probes within the exercise's time; the first that does not end is TimedOut."""
+    `code` writes an observation as one line of bytes, and reads it.
+    """
 
     def work(write: Callable[[bytes], None]) -> None:
         for observation in observe(function, exercise, backend):
-            write(pack(observation))
+            write(code[0](observation))
 
     lines, forged, late = lines_of(work, exercise.seconds, can_fork(exercise))
     seen: list[Observation] = []
     with contextlib.suppress(ValueError, EOFError, pickle.UnpicklingError):  # an answer may write
-        seen.extend(map(unpack, lines))
+        seen.extend(map(code[1], lines))
     seen = _complete([*seen, *([Observation(late)] if late else [])], exercise)
     if forged:
         seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))

@@ -99,31 +99,22 @@ class Renamed(ast.NodeTransformer):
         return copy.deepcopy(new)
 
 
-class _Plain(ast.NodeTransformer):
-    """The same tree without annotations and docstrings."""
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        if ast.get_docstring(node) is not None and len(node.body) > 1:
-            node.body = node.body[1:]
-        return self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns = None
-        return self.visit_ClassDef(node)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.annotation = None
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        return ast.copy_location(ast.Assign([node.target], node.value), node)
-
-
 def bare(tree: Definition) -> Definition:
     """A definition without docstring and annotations, its lines where they were."""
-    return _Plain().visit(copy.deepcopy(tree))
+    tree = copy.deepcopy(tree)
+    for n in ast.walk(tree):
+        if isinstance(n, ast.arg):
+            n.annotation = None
+        elif isinstance(n, ast.FunctionDef | ast.ClassDef):
+            n.returns = None
+            n.body = n.body[ast.get_docstring(n) is not None and len(n.body) > 1 :]
+        if isinstance(getattr(n, "body", None), list):
+            n.body = [_assigned(s) if isinstance(s, ast.AnnAssign) else s for s in n.body]
+    return tree
+
+
+def _assigned(s: ast.AnnAssign) -> ast.stmt:
+    return ast.copy_location(ast.Assign([s.target], s.value) if s.value else ast.Pass(), s)
 
 
 # ---------------------------------------------------------------- words
