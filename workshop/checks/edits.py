@@ -24,6 +24,7 @@ from workshop.checks.syntax import (
 )
 
 Edit = list[tuple[Place, Any]]  # what to put where
+Nodes = Iterator[ast.AST]  # what may stand in a place
 
 SIBLINGS = [set(s.split()) for s in (
     "sum mean max min prod", "argmax argmin", "tril triu", "sin cos", "var std", "zeros ones empty",
@@ -53,124 +54,73 @@ class Editor:
     """The edits of one function, which lie in its tree and in what the solution can lend."""
 
     def __init__(self, function: ast.FunctionDef, solution: ast.FunctionDef):
-        self.function, self.solution = function, solution
+        self.function, self.around = function, templates(solution)
         self.arguments, self.own = arguments(function), assigned(function)
         self.names = list(dict.fromkeys(self.arguments + self.own))
         left = {id(n) for part in untouched(function) for n in ast.walk(part)}
         self.inside = [p for p in places(function) if id(p.parent) not in left]
-        self.values = [p for p in self.inside if is_value(p)]
+        self.values = [p for p in self.inside if is_value(p) and not is_negative(p.parent)]
         self.dump = {id(p.node): ast.dump(p.node) for p in self.values}
         lent = [n.value for n in ast.walk(solution) if isinstance(n, ast.Constant)]
         self.lent = list({repr(v): v for v in lent}.values())
         self.calls = [c for c in ast.walk(solution) if isinstance(c, ast.Call)]
         self.keywords = [(called(c), k) for c in self.calls for k in c.keywords if k.arg]
+        self.known = lent_expressions(function, solution)
 
     def edits(self) -> Iterator[Edit]:
-        for kind in (self.siblings, self.operators, self.call_keywords, self.orders,
-                     self.same_keyword_everywhere, self.constants, self.other_names, self.exchanges,
-                     self.names_at_hand, self.brackets, self.too_much,
-                     self.missing, self.expressions):  # fmt: skip
-            yield from kind()
+        yield from self.at_each_place(
+            self.siblings, self.operators, self.call_keywords, self.orders
+        )
+        yield from self.same_keyword_everywhere()
+        yield from self.at_each_place(self.constants, self.other_names)
+        yield from self.exchanges()
+        yield from self.at_each_place(self.names_at_hand, self.brackets, self.too_much)
+        yield from self.lines()
+        yield from self.at_each_place(self.missing, self.expressions)
 
-    def put(self, place: Place, node: ast.AST) -> Iterator[Edit]:
-        """At one place; then, once, the same at all equal places."""
-        yield [(place, node)]
-        own = self.dump.get(id(place.node))
-        same = [p for p in self.values if own and self.dump[id(p.node)] == own]
-        if len(same) > 1 and same[0].node is place.node:
-            yield [(p, copy.deepcopy(node)) for p in same]
+    def at_each_place(self, *kinds: Callable[[ast.AST], Nodes]) -> Iterator[Edit]:
+        """What each kind puts at one place; then, once, the same at all equal places."""
+        for kind, p in ((kind, p) for kind in kinds for p in self.values):
+            same = [q for q in self.values if self.dump[id(q.node)] == self.dump[id(p.node)]]
+            for node in kind(p.node) if kind != self.missing or holds(p) else ():
+                yield [(p, node)]
+                if len(same) > 1 and same[0].node is p.node:
+                    yield [(q, copy.deepcopy(node)) for q in same]
 
-    # ------------------------------------------------------------ one word for another
+    # ------------------------------------------------------------ in place of one node
 
-    def siblings(self) -> Iterator[Edit]:
-        for p in self.values:
-            own = getattr(p.node, "attr", None)
-            for other in (
-                n for family in SIBLINGS if own in family for n in sorted(family - {own})
-            ):
-                yield from self.put(p, ast.Attribute(p.node.value, other, ast.Load()))
+    def siblings(self, node: ast.AST) -> Nodes:
+        own = getattr(node, "attr", None)
+        others = (n for family in SIBLINGS if own in family for n in sorted(family - {own}))
+        return (ast.Attribute(node.value, other, ast.Load()) for other in others)
 
-    def operators(self) -> Iterator[Edit]:
-        for p in self.inside:
-            node = p.node
-            if isinstance(node, ast.BinOp):
-                for op in OPERATORS.get(type(node.op), ()):
-                    yield from self.put(p, ast.BinOp(node.left, op(), node.right))
-                if isinstance(node.op, TURNED):
-                    turned = ast.BinOp(node.right, node.op, node.left)
-                    yield from self.put(p, turned)
-            elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-                for op in COMPARED:
-                    if op is not type(node.ops[0]):
-                        new = ast.Compare(node.left, [op()], node.comparators)
-                        yield from self.put(p, new)
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                new = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
-                yield from self.put(p, ast.Assign([node.target], new))
+    def operators(self, node: ast.AST) -> Nodes:
+        """Another operation or comparison, or its sides exchanged."""
+        if isinstance(node, ast.BinOp):
+            for op in OPERATORS.get(type(node.op), ()):
+                yield ast.BinOp(node.left, op(), node.right)
+            if isinstance(node.op, TURNED):
+                yield ast.BinOp(node.right, node.op, node.left)
+        elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+            for op in (op for op in COMPARED if op is not type(node.ops[0])):
+                yield ast.Compare(node.left, [op()], node.comparators)
 
-    def constants(self) -> Iterator[Edit]:
-        for p in self.values:
-            negative = is_negative(p.node)
-            if isinstance(p.parent, ast.UnaryOp) and isinstance(p.node, ast.Constant):
-                continue  # -1 is one number
-            if not (isinstance(p.node, ast.Constant) or negative):
-                continue
-            value = ast.literal_eval(p.node)
-            for other in dict.fromkeys(self.near(value)):
-                if other != value or type(other) is not type(value):
-                    yield from self.put(p, ast.parse(repr(other), mode="eval").body)
-            if type(value) in (int, float):
-                for name in self.arguments:
-                    yield from self.put(p, ast.Name(name, ast.Load()))
-
-    def near(self, value: Any) -> list:
-        """What may have been meant by a constant."""
-        if isinstance(value, bool):
-            return [not value]
-        if type(value) in (int, float):
-            lent = [v for v in self.lent if type(v) in (int, float)]
-            whole = type(value) is int
-            return [value + 1, value - 1, -value, 0, 1, -1, 2, -2, *lent] if whole else [
-                -value, 1.0, *lent]  # fmt: skip
-        return [v for v in self.lent if type(v) is type(value)]
-
-    def other_names(self) -> Iterator[Edit]:
-        for p in self.values:
-            if isinstance(p.node, ast.Name) and p.node.id in self.names:
-                for name in self.names:
-                    if name != p.node.id:
-                        yield from self.put(p, ast.Name(name, ast.Load()))
-
-    def names_at_hand(self) -> Iterator[Edit]:
-        """A local name in place of an expression."""
-        for p in self.values:
-            if isinstance(p.node, ast.Call | ast.BinOp | ast.Subscript):
-                for name in self.own:
-                    yield from self.put(p, ast.Name(name, ast.Load()))
-
-    # ------------------------------------------------------------ keywords
-
-    def call_keywords(self) -> Iterator[Edit]:
-        """Another value for a keyword, without it, or one that the solution has."""
-        for p in self.values:
-            if not isinstance(p.node, ast.Call):
-                continue
-            call, given = p.node, p.node.keywords
-            for i, k in enumerate(given):
-                for value in self.other_values(k):
-                    new = [*given[:i], ast.keyword(k.arg, value), *given[i + 1 :]]
-                    yield from self.put(p, ast.Call(call.func, call.args, new))
-                new = ast.Call(call.func, call.args, given[:i] + given[i + 1 :])
-                yield from self.put(p, new)
-            for c in self.calls:  # arguments at the end that are missing
-                if called(c) == called(call) and len(c.args) > len(call.args):
-                    args = [*call.args, *c.args[len(call.args) :]]
-                    yield from self.put(p, ast.Call(call.func, args, given))
-            for name, k in self.keywords:
-                family = {name, *(n for s in SIBLINGS if name in s for n in s)}
-                if k.arg not in {o.arg for o in given} and called(call) in family:
-                    new = ast.Call(call.func, call.args, [*given, k])
-                    yield from self.put(p, new)
+    def call_keywords(self, call: ast.AST) -> Nodes:
+        """Another value for a keyword, without it, one of the solution's, or its last arguments."""
+        if not isinstance(call, ast.Call):
+            return
+        f, args, given = call.func, call.args, call.keywords
+        for i, k in enumerate(given):
+            for value in self.other_values(k):
+                yield ast.Call(f, args, [*given[:i], ast.keyword(k.arg, value), *given[i + 1 :]])
+            yield ast.Call(f, args, given[:i] + given[i + 1 :])
+        for c in self.calls:
+            if called(c) == called(call) and len(c.args) > len(args):
+                yield ast.Call(f, [*args, *c.args[len(args) :]], given)
+        for name, k in self.keywords:
+            family = {name, *(n for s in SIBLINGS if name in s for n in s)}
+            if called(call) in family and k.arg not in {o.arg for o in given}:
+                yield with_keyword(call, k)
 
     def other_values(self, k: ast.keyword) -> list[ast.expr]:
         more = [o.value for _, o in self.keywords if o.arg == k.arg]
@@ -178,6 +128,86 @@ class Editor:
         if isinstance(k.value, ast.Constant) and isinstance(k.value.value, bool):
             more.append(ast.Constant(not k.value.value))
         return [v for v in more if ast.unparse(v) != ast.unparse(k.value)]
+
+    def orders(self, node: ast.AST) -> Nodes:
+        """Two arguments exchanged, or two entries; numbers in any order."""
+        for name in ("args", "elts"):
+            items = getattr(node, name, None)
+            if isinstance(items, list) and 2 <= len(items) <= 4:
+                for order in orders_of(items):
+                    new = copy.copy(node)
+                    setattr(new, name, [items[i] for i in order])
+                    yield new
+
+    def constants(self, node: ast.AST) -> Nodes:
+        """Another constant, or an argument; -1 is one number."""
+        if isinstance(node, ast.Constant) or is_negative(node):
+            value = ast.literal_eval(node)
+            for other in dict.fromkeys(self.near(value)):
+                if other != value or type(other) is not type(value):
+                    yield ast.parse(repr(other), mode="eval").body
+            if type(value) in (int, float):
+                yield from (ast.Name(name, ast.Load()) for name in self.arguments)
+
+    def near(self, value: Any) -> list:
+        """What may have been meant by a constant."""
+        if isinstance(value, bool):
+            return [not value]
+        if type(value) in (int, float):
+            lent = [v for v in self.lent if type(v) in (int, float)]
+            whole = [value + 1, value - 1, -value, 0, 1, -1, 2, -2]
+            return [*(whole if type(value) is int else [-value, 1.0]), *lent]
+        return [v for v in self.lent if type(v) is type(value)]
+
+    def other_names(self, node: ast.AST) -> Nodes:
+        own = getattr(node, "id", None)
+        return (ast.Name(n, ast.Load()) for n in self.names if own in self.names and n != own)
+
+    def names_at_hand(self, node: ast.AST) -> Nodes:
+        """A local name in place of an expression."""
+        if isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
+            yield from (ast.Name(name, ast.Load()) for name in self.own)
+
+    def brackets(self, node: ast.AST) -> Nodes:
+        """(a + b) * c for a + b * c, f(a) * b for f(a * b), and back."""
+        if adds_little(node):
+            return
+        if isinstance(node, ast.BinOp):
+            a, b = node.left, node.right
+            if isinstance(a, ast.BinOp):
+                yield ast.BinOp(a.left, a.op, ast.BinOp(a.right, node.op, b))
+            if isinstance(b, ast.BinOp):
+                yield ast.BinOp(ast.BinOp(a, node.op, b.left), b.op, b.right)
+            if isinstance(a, ast.Call) and len(a.args) == 1 and called(a) not in UNTOUCHED:
+                yield ast.Call(a.func, [ast.BinOp(a.args[0], node.op, b)], a.keywords)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.BinOp):
+            b = node.args[0]
+            yield ast.BinOp(
+                ast.Call(node.func, [b.left, *node.args[1:]], node.keywords), b.op, b.right
+            )
+
+    def too_much(self, node: ast.AST) -> Nodes:
+        """What is left of an expression without its operation."""
+        if isinstance(node, ast.Call):
+            method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
+            yield from [node.func.value] if method else node.args[:1]
+        elif isinstance(node, ast.BinOp):
+            yield from (node.left, node.right)
+        elif isinstance(node, ast.UnaryOp) and not is_negative(node):
+            yield node.operand
+        elif isinstance(node, ast.Subscript) or is_turned(node):
+            yield node.value
+
+    def missing(self, node: ast.AST) -> Nodes:
+        """An operation of the solution around an expression."""
+        if isinstance(node, ast.Name | COMPUTED):
+            yield from (make(node) for make in self.around)
+
+    def expressions(self, node: ast.AST) -> Nodes:
+        """An expression of the solution in place of the learner's."""
+        return iter(self.known if isinstance(node, COMPUTED) else ())
+
+    # ------------------------------------------------------------ at several places
 
     def same_keyword_everywhere(self) -> Iterator[Edit]:
         """The same keyword in all calls that lack it, the same axis in all that have one."""
@@ -188,27 +218,12 @@ class Editor:
                     and k.arg not in {o.arg for o in p.node.keywords}]  # fmt: skip
             if len(lack) > 1:
                 yield [(p, with_keyword(p.node, k)) for p in lack]
-        along = (k for p in calls for k in p.node.keywords if k.arg in ("axis", "dim"))
-        axes = {ast.unparse(k): k for k in along}
-        for text, k in axes.items():
-            here = [(p, i) for p in calls for i, o in enumerate(p.node.keywords)
-                    if ast.unparse(o) == text]  # fmt: skip
+        given = [(Place(k, "value"), k) for p in calls for k in p.node.keywords]
+        along = {ast.unparse(k): k for _, k in given if k.arg in ("axis", "dim")}
+        for text, k in along.items():
+            here = [place for place, o in given if ast.unparse(o) == text]
             for value in self.other_values(k) if len(here) > 1 else ():
-                yield [(Place(p.node.keywords[i], "value"), value) for p, i in here]
-
-    # ------------------------------------------------------------ order
-
-    def orders(self) -> Iterator[Edit]:
-        """Two arguments exchanged, or two entries; numbers in any order."""
-        for p in self.values:
-            for name in ("args", "elts"):
-                items = getattr(p.node, name, None)
-                if not isinstance(items, list) or not 2 <= len(items) <= 4:
-                    continue
-                for order in orders_of(items):
-                    new = copy.copy(p.node)
-                    setattr(new, name, [items[i] for i in order])
-                    yield from self.put(p, new)
+                yield [(place, value) for place in here]
 
     def exchanges(self) -> Iterator[Edit]:
         """Two names in each other's place, everywhere; of a tuple, where they get their values."""
@@ -220,63 +235,27 @@ class Editor:
                 yield [(Place(t, "elts", i), t.elts[j]), (Place(t, "elts", j), t.elts[i])]
         unpacked = {getattr(n, "id", "") for t in targets for n in t.elts}
         for a, b in itertools.combinations(self.names, 2):
-            if {a, b} <= unpacked:
-                continue
             both = [p for p in read if p.node.id in (a, b)]
-            if {p.node.id for p in both} == {a, b}:
+            if {p.node.id for p in both} == {a, b} and not {a, b} <= unpacked:
                 other = {a: b, b: a}
                 yield [(p, ast.Name(other[p.node.id], ast.Load())) for p in both]
 
-    def brackets(self) -> Iterator[Edit]:
-        for p in (p for p in self.values if not adds_little(p.node)):
-            node = p.node
-            if isinstance(node, ast.BinOp) and isinstance(a := node.left, ast.BinOp):
-                new = ast.BinOp(a.left, a.op, ast.BinOp(a.right, node.op, node.right))
-                yield from self.put(p, new)
-            if isinstance(node, ast.BinOp) and isinstance(b := node.right, ast.BinOp):
-                new = ast.BinOp(ast.BinOp(node.left, node.op, b.left), b.op, b.right)
-                yield from self.put(p, new)
-            if isinstance(node, ast.BinOp) and isinstance(f := node.left, ast.Call):
-                if len(f.args) == 1 and called(f) not in UNTOUCHED:
-                    new = ast.Call(f.func, [ast.BinOp(f.args[0], node.op, node.right)], f.keywords)
-                    yield from self.put(p, new)
-            if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.BinOp):
-                b = node.args[0]
-                inner = ast.Call(node.func, [b.left, *node.args[1:]], node.keywords)
-                yield from self.put(p, ast.BinOp(inner, b.op, b.right))
-
-    # ------------------------------------------------------------ too much, missing, another
-
-    def too_much(self) -> Iterator[Edit]:
-        for p in self.values:
-            for inner in inner_of(p.node):
-                yield from self.put(p, inner)
+    def lines(self) -> Iterator[Edit]:
+        """x = x + y for x += y, which keeps the shape of x; without a line."""
+        for p in self.inside:
+            if isinstance(n := p.node, ast.AugAssign) and isinstance(n.target, ast.Name):
+                value = ast.BinOp(ast.Name(n.target.id, ast.Load()), n.op, n.value)
+                yield [(p, ast.Assign([n.target], value))]
         for s, body in bodies(self.function):
             for i, line in enumerate(body):
                 if len(body) > 1 and not isinstance(line, KEPT):
                     yield [(Place(s, "body"), body[:i] + body[i + 1 :])]
 
-    def missing(self) -> Iterator[Edit]:
-        """An operation of the solution around an expression."""
-        wrapped = ast.Name | COMPUTED
-        around = templates(self.solution)
-        for p in self.values:
-            stem = isinstance(p.parent, ast.Attribute | ast.Subscript) and p.name == "value"
-            if isinstance(p.node, wrapped) and p.name != "func" and not stem:
-                for make in around:
-                    yield from self.put(p, make(p.node))
 
-    def expressions(self) -> Iterator[Edit]:
-        """An expression of the solution in place of the learner's, in the learner's own names."""
-        known, last = lent_expressions(self.solution)
-        shorter = Shorter(definitions(self.function))
-        found = [*(shorter.visit(copy.deepcopy(e)) for e in known), *known]
-        lent = {ast.unparse(e): e for e in found if not isinstance(e, ast.Name)}
-        for p in self.values:
-            if isinstance(p.node, COMPUTED):
-                for text, node in lent.items():
-                    if text not in last:  # the solution is no repair
-                        yield from self.put(p, node)
+def holds(place: Place) -> bool:
+    """Whether a place may hold any expression: not what is called, or indexed, or has a part."""
+    stem = isinstance(place.parent, ast.Attribute | ast.Subscript) and place.name == "value"
+    return place.name != "func" and not stem
 
 
 def untouched(function: ast.FunctionDef) -> Iterator[ast.AST]:
@@ -315,20 +294,6 @@ def bodies(function: ast.FunctionDef) -> list[tuple[ast.AST, list]]:
     """The lists of statements in a function."""
     found = ((s, getattr(s, "body", None)) for s in ast.walk(function))
     return [(s, body) for s, body in found if isinstance(body, list)]
-
-
-def inner_of(node: ast.AST) -> Iterator[ast.AST]:
-    """What is left of an expression without its operation."""
-    if isinstance(node, ast.Call):
-        method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
-        if method or node.args:
-            yield node.func.value if method else node.args[0]
-    elif isinstance(node, ast.BinOp):
-        yield from (node.left, node.right)
-    elif isinstance(node, ast.UnaryOp) and not is_negative(node):
-        yield node.operand
-    elif isinstance(node, ast.Subscript) or is_turned(node):
-        yield node.value
 
 
 def is_turned(node: ast.AST) -> bool:
@@ -389,8 +354,8 @@ def inlined(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.expr]]:
                 known[s.targets[0].id] = whole
 
 
-def lent_expressions(solution: ast.FunctionDef) -> tuple[list[ast.expr], set[str]]:
-    """The solution's expressions, and the text of those that it returns."""
+def lent_expressions(function: ast.FunctionDef, solution: ast.FunctionDef) -> list[ast.expr]:
+    """The solution's expressions, in the learner's names too; not what it returns, which is all."""
     found, last = {}, set()
     for s, whole in inlined(solution):
         for node in ast.walk(whole):
@@ -398,13 +363,11 @@ def lent_expressions(solution: ast.FunctionDef) -> tuple[list[ast.expr], set[str
                 found.setdefault(ast.unparse(node), node)
         if isinstance(s, ast.Return):
             last.add(ast.unparse(whole))
-    return list(found.values()), last
-
-
-def definitions(function: ast.FunctionDef) -> dict[str, str]:
-    """The learner's local names, by what they stand for."""
-    return {ast.dump(whole): s.targets[0].id for s, whole in inlined(function)
-            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)}  # fmt: skip
+    own = {ast.dump(whole): s.targets[0].id for s, whole in inlined(function)
+           if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)}  # fmt: skip
+    shorter = [Shorter(own).visit(copy.deepcopy(e)) for e in found.values()]
+    lent = {ast.unparse(e): e for e in (*shorter, *found.values()) if not isinstance(e, ast.Name)}
+    return [e for text, e in lent.items() if text not in last]
 
 
 class Shorter(ast.NodeTransformer):
