@@ -10,7 +10,7 @@ import numpy as np
 from workshop.checks.compare import same
 from workshop.checks.rules import reads
 from workshop.checks.sandbox import observe_apart
-from workshop.checks.syntax import Definition, arguments, assigned
+from workshop.checks.syntax import Definition
 from workshop.exercises.exercise import Exercise, Probe
 
 CHANCE = (
@@ -25,10 +25,10 @@ def unused(answer: Definition | None, known: Exercise) -> list[str]:
     if answer is None:
         return []
     wanted, read = reads(known.tree), reads(answer)
-    loaded = {
-        n.id for n in ast.walk(answer) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
-    }
-    computed = sorted(x for x in assigned(answer) if x not in (*loaded, *arguments(answer), "_"))
+    names = [n for n in ast.walk(answer) if isinstance(n, ast.Name)]
+    loaded = {n.id for n in names if isinstance(n.ctx, ast.Load)}
+    lines = [n for n in ast.walk(answer) if isinstance(n, ast.Assign) and n.targets[0] in names]
+    computed = dict.fromkeys(n.targets[0].id for n in lines if n.targets[0].id not in loaded)
     ignored = [x for x in known.parameters if wanted[x] > read[x] == 0]
     return [*(f"`{x}` is never used." for x in ignored),
             *(f"`{x}` is computed, and never used." for x in computed)]  # fmt: skip

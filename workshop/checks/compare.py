@@ -14,7 +14,7 @@ UNFINISHED = {
     "generator": " Is it `yield` instead of `return`?",
     "coroutine": " Begin it with `def` alone, without `async`.",
     "ellipsis": " A `...` is still in it.",
-    "function": " Is a call missing: name(…)?",
+    "function": " Return its result, not the function itself.",
     "builtin_function_or_method": " Are brackets missing: x.copy() instead of x.copy?",
 }
 RTOL, ATOL = 1e-4, 1e-5  # for float32 inputs; answers may order their sums differently
@@ -134,7 +134,9 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         loop = "" if obtained.waited else " Look for a loop that never ends."
         return f"It does not return: {why}.{loop}"
     if obtained is None:
-        return "It returns None, as a function does that ends without `return`, or only prints."
+        return (
+            "It returns None: it ends without `return`, or returns what gives None, as print does."
+        )
     if isinstance(expected, dict) and isinstance(obtained, dict):
         return _difference_of_dicts(expected, obtained, whole)
     if isinstance(expected, list) and isinstance(obtained, list):

@@ -365,9 +365,10 @@ def lent_expressions(function: ast.FunctionDef, solution: ast.FunctionDef) -> li
             last.add(ast.unparse(whole))
     own = {ast.dump(whole): s.targets[0].id for s, whole in inlined(function)
            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)}  # fmt: skip
-    shorter = [Shorter(own).visit(copy.deepcopy(e)) for e in found.values()]
-    lent = {ast.unparse(e): e for e in (*shorter, *found.values()) if not isinstance(e, ast.Name)}
-    return [e for text, e in lent.items() if text not in last]
+    whole = [e for text, e in found.items() if text not in last]
+    shorter = [Shorter(own).visit(copy.deepcopy(e)) for e in whole]
+    lent = {ast.unparse(e): e for e in (*shorter, *whole) if not isinstance(e, ast.Name)}
+    return list(lent.values())
 
 
 class Shorter(ast.NodeTransformer):

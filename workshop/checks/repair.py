@@ -313,7 +313,7 @@ def splice(answer: Answer, old: ast.stmt, new: ast.stmt, made: Definition) -> tu
     made_of, source = ast.unparse(b), "\n".join(answer.lines)
     for n in (n for n in ast.walk(a) if isinstance(n, ast.Constant)):  # 1e9 stays 1e9
         made_of = made_of.replace(ast.unparse(n), ast.get_source_segment(source, n))
-    for text in (made_of, f"({made_of})"):
+    for text in (made_of[1:-1], made_of, f"({made_of})"):
         lines = list(answer.lines)
         row = lines[a.lineno - 1].encode()
         row = row[: a.col_offset] + text.encode() + row[a.end_col_offset :]

@@ -112,6 +112,8 @@ perplexity = exercise(
         Surprises are summed, or probabilities multiplied. Take the mean: it is a number per word.
     mean-before-log: -np.log(probs) → -np.log(probs.mean())
         Probabilities are averaged: a very unlikely word hardly counts. First logs, then the mean.
+    exp-before-mean: np.exp(surprise.mean()) → np.exp(surprise).mean()
+        exp comes before the mean, so one unlikely word outweighs all. First the mean, then exp.
     product-underflows: np.exp(surprise.mean()) → probs.prod() ** (-1 / len(probs))
         The product of many probabilities becomes 0 in the computer (underflow): add logs instead.
     weighted-by-probability: surprise.mean() → (probs * surprise).sum()

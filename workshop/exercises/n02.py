@@ -67,6 +67,8 @@ linear = exercise(
         The weight is reshaped, which keeps the order of its numbers. Rows must become columns: .T.
     no-bias: + bias → ∅
         The bias is missing. Add it after the product.
+    bias-of-last-word: return x → out = x ⊕ + bias → ⏎    out[..., -1:, :] += bias⏎    return out
+        Only the last word gets the bias. Add it to every row.
     bias-of-one-word: return x → out = x ⊕ + bias → ⏎    out[..., 0, :] += bias⏎    return out
         Only the first word gets the bias. Add it to every row.
     """,
@@ -91,6 +93,8 @@ joined_qk = exercise(
         W_k is reshaped, which keeps the order of its numbers. Rows must become columns: .T.
     features-summed-first: W_q @ W_k.T → np.outer(W_q.sum(axis=1), W_k.sum(axis=1))
         The features are summed before they meet. Feature meets feature, and then comes the sum.
+    element-by-element: W_q @ W_k.T → W_q * W_k
+        The matrices are multiplied number by number. Their product is @, rows with columns.
     roles-exchanged: W_q @ W_k.T → W_k @ W_q.T
         M is transposed, so that y asks x. The word on the left asks: W_q comes first.
     symmetric: W_q @ W_k.T → (W_q @ W_k.T + W_k @ W_q.T) / 2
@@ -112,8 +116,6 @@ choose_keys = exercise(
         Every other word scores as high as shop, or higher. Let trade count, of which it has most.
     as-in-the-picture: [[0, 0], [0, 0], [1, 0]] → [[1, 0], [0, 1], [0, 0]]
         Other features count too much beside trade. Shop is known by its trade: 3, most of all.
-    food-and-device-too: [[0, 0], [0, 0], [1, 0]] → [[1, 1], [1, 1], [1, 1]]
-        Apple, banana and laptop score as high as shop, or higher: food and device count too much.
     device-too: [[0, 0], [0, 0], [1, 0]] → [[0, 0], [0, 1], [0, 1]]
         Laptop scores as high as shop, or higher: its device, 4, counts too much beside trade.
     food-as-much-as-trade: [[0, 0], [0, 0], [1, 0]] → [[1, 0], [0, 0], [0, 1]]

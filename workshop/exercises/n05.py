@@ -162,8 +162,6 @@ attention = exercise(
         It returns the weights. Asked for is what they mix: the values.
     flat-transpose: np.swapaxes(K, -1, -2) → K.T
         K is transposed with all its axes, the batch too, as K.T does it. Swap the last two alone.
-    softmax-over-axis-0: axis=-1 → axis=0
-        The softmax runs along axis 0. Each query shares out its attention over the keys, axis=-1.
     """,
 )  # fmt: skip
 

@@ -184,7 +184,7 @@ causal_mask = exercise(
         Each query also reads the next key, one step into the future. The last is the query itself.
     first-word-reads-nothing: dtype=bool)) → dtype=bool)) & (np.arange(T) > 0)[:, None]
         The first word reads nothing. It reads itself: does a loop begin with 1?
-    itself-and-one-before: np.tril → np.triu(np.tri(T), -1) > np.triu
+    itself-and-one-before: np.tril(np.ones((T, T), dtype=bool)) → np.triu(np.tri(T, dtype=bool), -1)
         A word reads itself and only the one before it. It reads all the words before.
     numbers: , dtype=bool → ∅
         These are ones and zeros. A mask says yes or no: True and False, dtype=bool.
@@ -208,7 +208,8 @@ masked_softmax = exercise(
         *ANY, ("a large hidden score", [[1.0, 2, 600]], rows("110")),
     ],
     slips=WITH_A_MASK + """
-    everything-as-one-row: return → e = np.exp(np.where(mask, S, -np.inf)); return e / e.sum();
+    everything-as-one-row: return softmax( → e = np.exp( ⊕ -np.inf)) → \\
+            -np.inf) - S[np.broadcast_to(mask, S.shape)].max()); return e / e.sum()
         All weights of all queries together sum to 1. Each query shares out 1 of its own.
     """,
 )  # fmt: skip

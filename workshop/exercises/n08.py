@@ -155,6 +155,7 @@ induction_score = exercise(
     hints="""In the ids 7 3 5 7, which token stood before, and which weight of its row counts?
     Find its last earlier place j; weights[i, j + 1] counts. Gather these, and take their mean.""",
     probes=[("one token twice", numbers(4, 4).then(course.softmax), [7, 3, 5, 7]),
+            ("a head that finds it", [[1.0, 0, 0], [0, 1, 0], [0.1, 0.7, 0.2]], [7, 3, 7]),
             ("two tokens twice", numbers(5, 5).then(course.softmax), [0, 1, 2, 0, 1]),
             ("a token three times", numbers(5, 5).then(course.softmax), [5, 2, 5, 50256, 5]),
             ("no token twice", numbers(4, 4).then(course.softmax), [3, 0, 2, 1]),

@@ -63,6 +63,9 @@ add_positions = exercise(
             ("as many tokens as features", numbers(2, 6, 6)),
             ("a batch of batches", numbers(2, 3, 4, 10)), ("forty tokens", numbers(40, 16))],
     slips="""
+    run-on: sinusoidal_positions(*x.shape[-2:]) → \\
+            sinusoidal_positions(x.size // x.shape[-1], x.shape[-1]).reshape(x.shape)
+        Places are counted on from sentence to sentence. Each sentence begins at place 0.
     halves: sinusoidal_positions(*x.shape[-2:]) → sinusoidal_positions(*x.shape[-2:]).reshape( \\
             -1, x.shape[-1] // 2, 2).swapaxes(1, 2).reshape(x.shape[-2:])
         All sines stand first, then all cosines. In the table sine and cosine take turns.
@@ -123,8 +126,6 @@ rotate = exercise(
         The exponent is i/d, so the speeds fall only half as fast. The formula has 2i/d.
     exponent-doubled: np.arange(0, d, 2) / d → 2 * np.arange(0, d, 2) / d
         The 2 of the exponent stands there twice: 0, 2, 4 … are the 2i of the formula already.
-    ever-faster: / base ** → * base **
-        The place is multiplied by base^(2i/d), so later pairs turn faster: divide.
     base-not-used: / base ** → / 10000 **
         The base is not used: 10000 stands in the formula, whatever the caller asks for.
     places-from-one: np.arange(T) → np.arange(1, T + 1)

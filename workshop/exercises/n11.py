@@ -86,8 +86,6 @@ encoder_layer = exercise(
         The last sum, after the feed-forward network, is not normalised: norm2 is missing.
     norm1-twice: norm2 → norm1
         norm1 serves both sublayers. The second Add & Norm has a gain and bias of its own: norm2.
-    norms-exchanged: norm1 → norm3 ⊕ norm2 → norm1 ⊕ norm3 → norm2
-        The norms are exchanged. norm1 comes after attention, norm2 after the network.
     pre-norm-layer: x = → x = x + multi_head_attention(layer_norm(x, *p["norm1"]), mask=mask, \\
             **p["attn"])⏎    return x + feed_forward(layer_norm(x, *p["norm2"]), **p["ffn"])⏎    x =
         That is a pre-norm layer: it normalises before each sublayer. Normalise the sums instead.

@@ -78,8 +78,6 @@ greedy_decode = exercise(
         The end token is missing in the result: append each word first, then ask if it is end_id.
     every-start-removed: return ids[1:] → return [i for i in ids if i != start_id]
         Each start_id is removed, also one that the model wrote. Leave out the first alone.
-    draws: np.argmax(step(ids)[-1]) → np.random.choice(len(z := step(ids)[-1]), p=softmax(z))
-        The next word is drawn. Greedy takes the likeliest, the argmax of the last row.
     feeds-the-newest-word: step(ids) → step(ids[-1:])
         step sees only the newest word, and it remembers none: hand it the whole sequence so far.
     start-forgotten: step(ids) → step(ids[1:] or ids)

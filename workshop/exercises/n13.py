@@ -98,8 +98,6 @@ evaluate = exercise(
         A batch counts as often as it has sentences. It must count as often as it has tokens.
     last-batch-alone: total += → total = ⊕ count += → count =
         Only the last batch counts, as it overwrites those before. Add up over all batches.
-    first-batch-alone: in batches → in batches[:1]
-        Only the first batch is measured, as where a loop returns too early. Return after the loop.
     perplexity: return total / count → return np.exp(total / count)
         This is the perplexity. Asked for is the mean loss per token, of which exp would be that.
     accuracy-instead: nn.functional.cross_entropy(logits, y.flatten(), reduction="sum") → \\
@@ -170,6 +168,8 @@ combined_mask = exercise(
         Later words may be read, and earlier ones not. Rows are queries: keep the lower triangle.
     padding-at-the-end: (ids != pad_id) → (np.arange(T) < (ids != pad_id).sum(1)[:, None])
         The real words are counted, as if they came first. Padding may stand in front too.
+    no-padding-hides-all: (ids != pad_id) → ((ids != pad_id) & (ids == pad_id).any(1)[:, None])
+        A sentence without padding is hidden altogether: argmax gives 0 also where it finds none.
     without-itself: dtype=bool)) → dtype=bool), k=-1)
         A query may not read itself here. It may: the diagonal belongs to the past.
     """,

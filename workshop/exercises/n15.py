@@ -114,6 +114,10 @@ online_softmax = exercise(
         The largest stays the first one, in spite of larger ones. Renew it after each tile.
     last-tile-dropped: (0, x.shape[-1], → (0, max(x.shape[-1] // tile, 1) * tile,
         The last, shorter tile is not read. Go on to the end: a slice beyond it is just shorter.
+    one-largest-for-all-rows: part.max(axis=-1, keepdims=True) → part.max()
+        All rows share one largest, so rows far below it vanish. Each row has its own: axis=-1.
+    largest-from-zero: -np.inf, 0.0 → 0.0, 0.0
+        The largest so far begins at 0, so rows far below it vanish. Begin with minus infinity.
     no-largest: np.maximum(largest, part.max(axis=-1, keepdims=True)) → 0.0
         No largest is subtracted, so exp of a large score is infinite. Subtract the largest so far.
     """,
