@@ -5,7 +5,7 @@ One text file an exercise; each answer begins with a line
     === wrong | round | what is wrong | what a check is to find
     === right | round | what is unusual
 
-What a check is to find is the id of a misconception, or `repair`.
+What a check is to find is the name of a slip, or of two, or `repair`.
 """
 
 import inspect

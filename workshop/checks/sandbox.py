@@ -241,6 +241,9 @@ def observe_apart(function: Callable, exercise: Exercise, backend: str,
     """
 
     def work(write: Callable[[bytes], None]) -> None:
+        random.seed(0), np.random.seed(0)  # noqa: NPY002 (the same words each time)
+        if torch := sys.modules.get("torch"):
+            torch.manual_seed(0)
         for observation in observe(function, exercise, backend):
             write(code[0](observation))
 
