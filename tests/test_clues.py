@@ -10,14 +10,13 @@ from workshop.exercises import exercises, find
 
 MIXED = "np.tanh(K.mean(axis=-2, keepdims=True)"
 LOOP = "out = np.zeros((len(x), len(bias))) ⏎ for i in range(len(x)): ⏎     "
-WHOLE = "W = softmax(Q @ np.swapaxes(K, -1, -2) / np.sqrt(K.shape[-1])) ⏎ "
 SAID = [  # an answer, and what is said of it
     ("attention", f"return {MIXED} @ np.swapaxes(K, -1, -2)) @ V + 0", "`Q` is never used."),
     ("attention", "s = Q @ np.swapaxes(K, -1, -2) ⏎ return V.mean(axis=-2, keepdims=True) + 9",
      "`s` is computed, and never used."),
     ("linear", f"{LOOP}out[i] = weight @ x[i] + bias ⏎ return out", "2 axes, wrong for 1 or 3"),
-    ("attention", f"{WHOLE}c = np.zeros_like(Q) ⏎ np.add(c, W @ V, out=c) ⏎ return c",
-     "are equal, else not"),
+    ("project_qkv", "W = np.concatenate([W_q, W_k, W_v], axis=1) ⏎ "
+     "return tuple(np.split(X @ W, 3, axis=-1))", clues.EQUAL),
     ("softmax", "return x + np.random.normal(size=x.shape)", clues.CHANCE),
     ("softmax_row", "KEPT.append(1) ⏎ return scores * len(KEPT)", clues.CHANCE),
 ]  # fmt: skip

@@ -18,6 +18,7 @@ CHANCE = (
     "(dropout, numbers drawn, new weights), or something is kept from call to call. "
     "Use only what is passed in."
 )
+EQUAL = "As far as tried, it is right only where all lengths are equal: is one taken for another?"
 
 
 def unused(answer: Definition | None, known: Exercise) -> list[str]:
@@ -44,10 +45,10 @@ def in_common(known: Exercise, wrong: Sequence[int]) -> list[str]:
         told = [" or ".join(map(str, sorted(group))) for group in (works, fails)]
         axes = "axis" if told[0] == "1" else "axes"
         return [f"It is right for an array with {told[0]} {axes}, wrong for {told[1]}: "
-                "count axes from the end (-1, -2), or write `...`."]  # fmt: skip
+                "count axes from the end (-1, -2), or use `...` in front."]  # fmt: skip
     if right and all(len(lengths[i]) == 1 and lengths[i] != {1} for i in right):
         if all(len(lengths[i]) > 1 for i in wrong):
-            return ["It is right where all lengths are equal, else not: is one taken for another?"]
+            return [EQUAL]
     return []
 
 

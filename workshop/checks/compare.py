@@ -14,7 +14,6 @@ UNFINISHED = {
     "generator": " Is it `yield` instead of `return`?",
     "coroutine": " Begin it with `def` alone, without `async`.",
     "ellipsis": " A `...` is still in it.",
-    "function": " Return its result, not the function itself.",
     "builtin_function_or_method": " Are brackets missing: x.copy() instead of x.copy?",
 }
 RTOL, ATOL = 1e-4, 1e-5  # for float32 inputs; answers may order their sums differently

@@ -196,7 +196,8 @@ def contrast_of_dicts(expected: dict, obtained: dict, whole: bool) -> list[Part]
     shared = [key for key in expected if key in obtained]
     wrong = [key for key in shared if not same(expected[key], obtained[key], whole)]
     if expected.keys() != obtained.keys() and not wrong:
-        return both(expected, obtained)
+        failed = [f"does not hold: {key}" for key, value in obtained.items() if value is False]
+        return failed or both(expected, obtained)
     failed = [key for key in wrong if expected[key] is True and obtained[key] is False]
     if failed:
         return [f"does not hold: {key}" for key in failed[:3]]

@@ -85,8 +85,6 @@ one_hot = exercise(
         In a batch each sentence became one row with several ones. Each token needs its own row.
     one-place-too-far-to-the-left: [ids] → [ids - 1]
         The 1 stands one place too far left. Ids count from 0: id 0 belongs to column 0.
-    the-id-itself: [ids] → [ids] * ids[..., None]
-        The id itself stands in its place, and id 0 leaves no mark. Write a 1 there.
     ids-from-one: np.eye(vocab_size)[ids] → 1.0 * (ids[..., None] == np.arange(1, vocab_size + 1))
         The 1 stands one place too far left, and id 0 has none. Ids count from 0, as columns do.
     id-zero-left-out: [ids] → [ids] * (ids > 0)[..., None]
@@ -114,6 +112,8 @@ embed = exercise(
         The zeros and ones are taken for ids. The id is the place of the 1 in its row.
     nonzero-of-two-axes: onehot @ table → table[np.nonzero(onehot)[1]]
         Axis 1 is the words for one sentence only; in a batch it is the tokens. Take the last axis.
+    laid-in-one-row: onehot @ table → table[np.nonzero(onehot)[-1]]
+        np.where and np.nonzero list the ones of all sentences in one row. Keep the axes in front.
     columns: onehot @ table → np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
         These are columns of the table. A word is a row: table[ids].
     each-word-once: onehot @ table → table[onehot.any(axis=-2)]

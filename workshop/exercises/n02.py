@@ -65,6 +65,8 @@ linear = exercise(
         The result is transposed, with words in columns. Words stand on the left: x @ weight.T.
     weight-reshaped: weight.T → weight.reshape(weight.shape[::-1])
         The weight is reshaped, which keeps the order of its numbers. Rows must become columns: .T.
+    words-as-columns: x @ weight.T + bias → (weight @ x.T + bias[:, None]).T
+        .T turns all axes around: right for two alone. Let the words stay rows: x @ weight.T.
     no-bias: + bias → ∅
         The bias is missing. Add it after the product.
     bias-of-last-word: return x → out = x ⊕ + bias → ⏎    out[..., -1:, :] += bias⏎    return out

@@ -89,7 +89,7 @@ softmax = exercise(
             (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype)
         Whole-number input is cut: a result made like x, as by zeros_like, has its integer dtype and
         stores 0.7 as 0. The weights need an array of floats.
-    clipped: x - x.max(axis=axis, keepdims=True) → np.clip(x, -700, 700)
+    clipped: x - x.max(axis=axis, keepdims=True) → np.clip(x, -500, 500)
         Large numbers are clipped, so different scores become equal. Subtract the row's max instead.
     quotient-inside-exp: e / e.sum(axis=axis, keepdims=True) → \\
             np.exp(x / np.exp(x).sum(axis=axis, keepdims=True))
@@ -156,6 +156,8 @@ attention = exercise(
         are the values.
     queries-and-keys-exchanged: Q @ np.swapaxes(K, -1, -2) → K @ np.swapaxes(Q, -1, -2)
         Keys ask and queries answer: a row belongs to a key. Rows are queries: Q @ Kᵀ.
+    as-wide-as-the-queries: weights @ V → np.add(np.zeros_like(Q), weights @ V)
+        The result is made as wide as Q. It is as wide as the values: weights @ V.
     weights-too: weights @ V → (weights @ V, weights)
         It returns two things, context and weights. Asked for are the context vectors alone.
     weights-alone: weights @ V → weights

@@ -39,8 +39,6 @@ window_mask = exercise(
         The words are cut into blocks of `width`. A window moves along: query i reads up to i.
     rows-and-columns-exchanged: i, j = → j, i =
         Rows and columns are exchanged, so queries read later keys. Rows are queries, i.
-    numbers: (j <= i) & → 1.0 * (j <= i) *
-        These are ones and zeros. A mask says yes or no: compare, or make it with dtype=bool.
     """,
 )  # fmt: skip
 

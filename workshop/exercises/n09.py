@@ -124,8 +124,6 @@ rotate = exercise(
         The second number is made of the first one that is turned already. Keep the old a.
     half-the-exponent: np.arange(0, d, 2) / d → np.arange(d // 2) / d
         The exponent is i/d, so the speeds fall only half as fast. The formula has 2i/d.
-    exponent-doubled: np.arange(0, d, 2) / d → 2 * np.arange(0, d, 2) / d
-        The 2 of the exponent stands there twice: 0, 2, 4 … are the 2i of the formula already.
     base-not-used: / base ** → / 10000 **
         The base is not used: 10000 stands in the formula, whatever the caller asks for.
     places-from-one: np.arange(T) → np.arange(1, T + 1)

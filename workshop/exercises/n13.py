@@ -98,6 +98,8 @@ evaluate = exercise(
         A batch counts as often as it has sentences. It must count as often as it has tokens.
     last-batch-alone: total += → total = ⊕ count += → count =
         Only the last batch counts, as it overwrites those before. Add up over all batches.
+    id-zero-as-padding: reduction → ignore_index=0, reduction ⊕ y.numel() → (y != 0).sum().item()
+        Id 0 is taken for padding. Here every token counts.
     perplexity: return total / count → return np.exp(total / count)
         This is the perplexity. Asked for is the mean loss per token, of which exp would be that.
     accuracy-instead: nn.functional.cross_entropy(logits, y.flatten(), reduction="sum") → \\

@@ -66,8 +66,6 @@ route = exercise(
         This says who is chosen, 1 or 0. How much each takes is the softmax of the chosen logits.
     places-for-ranks: logits >= smallest → np.argsort(-logits, axis=-1) < k
         argsort tells which expert comes first, not the rank of each. Compare logits with the k-th.
-    logits-not-shares: softmax(chosen) → np.where(logits >= smallest, logits, 0)
-        The chosen logits are returned as they are. Shares are positive and sum to 1: softmax them.
     shares-of-raw-logits: -np.inf → 0 ⊕ softmax(chosen) → chosen / chosen.sum(-1, keepdims=True)
         The chosen logits are divided by their sum. Some may be below zero: take exp first.
     one-expert-too-few: >= → >
