@@ -1,6 +1,7 @@
 """Classes of learners for `make grade`: honest ones, cheats and vandals, and what each must get."""
 
 import json
+import re
 from pathlib import Path
 
 from learners import answers
@@ -36,7 +37,7 @@ def write(path: Path, *sources: str, markdown: str = "# My homework") -> None:
 
 def checked(*sources: str) -> list[str]:
     """Each answer with the cell that checks it."""
-    names = [source.partition("(")[0].split()[-1] for source in sources]
+    names = [re.findall(r"^(?:def|class) (\w+)", source, re.MULTILINE)[-1] for source in sources]
     pairs = zip(names, sources, strict=True)
     return [cell for name, source in pairs for cell in (source, f"{name} = check({name})")]
 

@@ -290,4 +290,5 @@ def test_a_window_keeps_the_newest_words_alone(page_of):
     page = page_of(Machine(TODAY, "the shop sells apple", APPLE_WORDS))
     page.locator("summary", has_text="what is kept").click()
     cells = page.locator(".cache tr").nth(1).locator("td")
+    frames(page, 5)  # it is drawn when it opens
     assert [cells.nth(i).locator("i").count() for i in range(4)] == [0, 0, 2, 2]
