@@ -127,7 +127,7 @@ bag_of_words = exercise(
     """
     def bag_of_words(ids, vocab_size):
         rows = one_hot(ids, vocab_size)
-        return rows.sum(axis=-2)
+        return rows.sum(axis=-2).astype(int)
     """,
     hints="""What do you get when you add up all one-hot rows of a sentence?
     Make the one-hot rows, (…, T, V), and sum over the tokens: the last axis but one.""",
