@@ -51,8 +51,8 @@ SAID = [  # of an answer the slips, what is said, with the words of slips in bra
     ("softmax", EXP + "return e / e.sum(axis=axis)", "no-keepdims-in-the-sum",
      f"It raises ValueError: {SHAPES} one 1, in the line `return e / e.sum(axis=axis)`. "
      "The cause may be: {no-keepdims-in-the-sum}", None),
-    ("softmax", "print(x)", None, "Three scores: It returns None: it ends without `return`, or "
-     "returns what gives None, as print does.", None),
+    ("softmax", "print(x)", None, "Three scores: It returns None: it ends here without `return`, "
+     "or returns what print does.", None),
     ("softmax", "return {1: np.exp(x)}", None,
      "Three scores: It returns a dictionary, but must return an array.", None),
     ("softmax", "x += 1 ⏎ " + EXP + SUM, None,

@@ -18,7 +18,7 @@ CHANCE = (
     "(dropout, numbers drawn, new weights), or something is kept from call to call. "
     "Use only what is passed in."
 )
-EQUAL = "As far as tried, it is right only where all lengths are equal: is one taken for another?"
+EQUAL = "As far as tried, it is right only where all lengths are equal: one stands for another."
 
 
 def unused(answer: Definition | None, known: Exercise) -> list[str]:
@@ -30,9 +30,17 @@ def unused(answer: Definition | None, known: Exercise) -> list[str]:
     loaded = {n.id for n in names if isinstance(n.ctx, ast.Load)}
     lines = [n for n in ast.walk(answer) if isinstance(n, ast.Assign) and n.targets[0] in names]
     computed = dict.fromkeys(n.targets[0].id for n in lines if n.targets[0].id not in loaded)
+    parts = _parts(known.tree, ast.Load) & _parts(answer, ast.Store) - _parts(answer, ast.Load)
     ignored = [x for x in known.parameters if wanted[x] > read[x] == 0]
     return [*(f"`{x}` is never used." for x in ignored),
+            *(f"`self.{x}` is made, and never used." for x in sorted(parts)),
             *(f"`{x}` is computed, and never used." for x in computed)]  # fmt: skip
+
+
+def _parts(tree: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    """The attributes of self that are read, or that are set."""
+    found = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute)]
+    return {n.attr for n in found if isinstance(n.ctx, context) and ast.unparse(n.value) == "self"}
 
 
 def in_common(known: Exercise, wrong: Sequence[int]) -> list[str]:

@@ -109,6 +109,9 @@ PLAIN = [  # what Python, NumPy and PyTorch say, and what it means
      r"there is no index \1 in axis \2: it has length \3, counted from 0"),
     (r"^mat1 and mat2 .*x(\d+) and (\d+)x",
      r"it gets \1 features, but takes \2: nn.Linear(d_in, d_out) takes d_in of them"),
+    (r"^non-broadcastable output operand with shape (\(.*\)) doesn't .* shape (\(.*\))",
+     r"`+=`, `&=` keep the shape of what stands on the left, \1, but the result is \2"),
+    (r"^a leaf Variable", "a parameter changes in place only under `with torch.no_grad():`"),
     (r"values to unpack", "so many are not there: a shape has one number for each axis"),
     (r"for \^:", "`^` is no power in Python: write `**`"),
     (r"^Can't call numpy", "a function of NumPy got a tensor that learns: use one of PyTorch's"),
@@ -133,9 +136,7 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         loop = "" if obtained.waited else " Look for a loop that never ends."
         return f"It does not return: {why}.{loop}"
     if obtained is None:
-        return (
-            "It returns None: it ends without `return`, or returns what gives None, as print does."
-        )
+        return "It returns None: it ends here without `return`, or returns what print does."
     if isinstance(expected, dict) and isinstance(obtained, dict):
         return _difference_of_dicts(expected, obtained, whole)
     if isinstance(expected, list) and isinstance(obtained, list):
@@ -236,9 +237,9 @@ def _difference_of_arrays(expected: np.ndarray, obtained: np.ndarray, whole: boo
     wrong = ~np.isclose(obtained.astype(float), expected.astype(float), rtol=RTOL, atol=ATOL)
     differ = "All numbers differ." if wrong.ndim else "The number differs."
     differ = differ if wrong.all() else f"{wrong.sum()} of {wrong.size} numbers differ."
-    told = [_not_finite(obtained), _relation(expected, obtained), _sums(expected, obtained)]
-    told = [text for text in told if text]
-    return " ".join(told if told and wrong.all() else [*told, differ])
+    related = _relation(expected, obtained)
+    told = [text for text in (_not_finite(obtained), related, _sums(expected, obtained)) if text]
+    return " ".join(told if related or (told and wrong.all()) else [*told, differ])
 
 
 def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:

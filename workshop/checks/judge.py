@@ -441,8 +441,15 @@ def sentences(known: Exercise, evidence: Evidence, seen: list[Observation]) -> l
         text = difference(evidence.expected, evidence.obtained, known.whole_numbers)
         told = [f"{begun(evidence.label)}: {text}"]
     told += [f"It also changes its argument {name} in place." for name in changed[:1]]
-    right = [known.probes[i].label for i in tried(known, seen) if i not in wrong]
+    rest = [i for i in tried(known, seen) if i not in wrong and not is_statement(known, i)]
+    right = [known.probes[i].label for i in rest]
     return [*told, *([f"It is right on: {'; '.join(right[:4])}."] if right else [])]
+
+
+def is_statement(known: Exercise, i: int) -> bool:
+    """Whether a probe asks only for something that must hold, as that a whole number may come."""
+    value = expected_of(known.name)[i].value
+    return isinstance(value, dict) and all(held is True for held in value.values())
 
 
 def begun(label: str) -> str:
@@ -456,5 +463,18 @@ def unexplained(
     """What fails, where nothing explains it, with the clues that there are."""
     first, *rest = sentences(known, verdict.evidence, seen)
     pattern = clues.in_common(known, wrong_of(known, seen))
-    unused = clues.unused(answer and answer.tree, known)
-    return [*unused[:2], *pattern, first, *([] if pattern else rest)]
+    unused = clues.unused(answer and answer.tree, known)[:2]
+    rest = [*telling(known, seen, verdict.evidence), *([] if pattern else rest)]
+    if isinstance(verdict.evidence.obtained, Raised):
+        return [*pattern, first, *unused, *rest]
+    return [*unused, *pattern, first, *rest]
+
+
+def telling(known: Exercise, seen: list[Observation], first: Evidence) -> list[str]:
+    """Where only numbers differ at first: an error, a shape that a later case shows."""
+    if obvious(first, seen, known):
+        return []
+    expected = expected_of(known.name)
+    later = (_evidence(known.probes[i], expected[i], seen[i], known) for i in wrong_of(known, seen))
+    told = (f"{begun(e.label)}: {text}" for e in later if (text := obvious(e, seen, known)))
+    return [*told][:1]

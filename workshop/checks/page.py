@@ -301,7 +301,7 @@ def evidence_of(evidence: Evidence, message: str, whole: bool = False) -> tuple[
     What the message says already is left out; many numbers that go in are folded.
     """
     label = f"The smallest case that shows it: {evidence.label}."
-    told = message.lower().startswith(f"{evidence.label.rstrip('.')}:".lower())
+    told = f"{evidence.label.rstrip('.')}:".lower() in message.lower()
     inputs = inputs_of(evidence.inputs)
     obtained = evidence.obtained
     if isinstance(obtained, Raised) and in_plain_words(obtained.text) in message:

@@ -26,8 +26,7 @@ softmax_row = exercise(
     squares: np.exp(scores) → scores**2
         The scores are squared, so one far below zero gets a large weight. exp keeps their order.
     largest: e.sum() → e.max()
-        The exponentials are divided by the largest of them, so that one becomes 1. Divide by their
-        sum.
+        The exponentials are divided by the largest, so that one becomes 1. Divide by their sum.
     minus: np.exp(scores) → np.exp(-scores)
         The sign is turned, so the lowest score gets the largest weight.
     sigmoid: e / e.sum() → e / (1 + e)
@@ -77,14 +76,11 @@ softmax = exercise(
         The whole array is one row here: one maximum, one sum. Each row is a choice of its own: take
         maximum and sum along axis.
     always-the-last-axis: axis=axis → axis=-1
-        The axis argument is ignored. The caller chooses along which axis the weights sum to 1, for
-        maximum and sum.
+        The axis argument is ignored. The caller chooses the axis of maximum and sum.
     no-keepdims: , keepdims=True → ∅
-        Maximum and sum lose their axis, and meet other rows than their own. keepdims=True keeps it,
-        with length 1.
+        Maximum and sum lose their axis, and meet other rows than their own: keepdims=True.
     no-keepdims-in-the-sum: e.sum(axis=axis, keepdims=True) → e.sum(axis=axis)
-        The sum loses its axis, and divides other rows than its own. keepdims=True keeps it, with
-        length 1.
+        The sum loses its axis, and divides other rows than its own: keepdims=True keeps it.
     cut-to-whole-numbers: e / e.sum(axis=axis, keepdims=True) → \\
             (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype)
         Whole-number input is cut: a result made like x, as by zeros_like, has its integer dtype and
@@ -135,25 +131,26 @@ attention = exercise(
         The root of the number of keys is taken. The scale is the width of a key, its features: each
         score sums d_k products.
     width-of-values: K.shape[-1] → V.shape[-1]
-        The scale comes from the width of V. A score sums d_k products of queries and keys: take the
-        width of K.
+        The scale comes from the width of V. A score sums d_k products, d_k the width of K.
     no-softmax: softmax(scores, axis=-1) → scores
         The softmax is missing, so a row sums to anything. Softmax over the keys makes shares.
     softmax-over-the-queries: axis=-1 → axis=-2
         The softmax runs over the queries: columns sum to 1. Each query shares out its attention
         over the keys, the last axis.
+    softmax-along-axis-0: axis=-1 → axis=0
+        The softmax runs along axis 0, the queries or the batch. Each query shares out its attention
+        over the keys, the last axis.
+    axis-0-as-width: K.shape[-1] → Q.shape[0]
+        The length of axis 0 is taken: queries, or a batch. The scale is the width of a key, d_k.
     softmax-over-everything: softmax(scores, axis=-1) → np.exp(scores) / np.exp(scores).sum()
         All weights of all queries together sum to 1. Each query shares out its own whole.
     scaled-after-softmax: softmax(scores, axis=-1) → \\
             softmax(Q @ np.swapaxes(K, -1, -2)) / np.sqrt(K.shape[-1])
-        The scale comes after the softmax, so the weights of a row no longer sum to 1. Scale the
-        scores.
+        The scale comes after the softmax, so no row sums to 1 any more. Scale the scores.
     softmax-twice: softmax(scores, axis=-1) → softmax(softmax(scores))
-        Softmax is applied twice: the second finds all weights nearly alike. Apply it once, to the
-        scaled scores.
+        Softmax is applied twice: the second finds all weights nearly alike. Apply it once.
     keys-in-place-of-values: weights @ V → weights @ K
-        The weights mix the keys, and V is ignored. Keys only decide how much is read; what is read
-        are the values.
+        The weights mix the keys, and V is ignored. Keys decide how much is read: of the values.
     queries-and-keys-exchanged: Q @ np.swapaxes(K, -1, -2) → K @ np.swapaxes(Q, -1, -2)
         Keys ask and queries answer: a row belongs to a key. Rows are queries: Q @ Kᵀ.
     as-wide-as-the-queries: weights @ V → np.add(np.zeros_like(Q), weights @ V)

@@ -235,7 +235,7 @@ DecoderLayer = exercise(
     no-residuals: (y + self → (self
         The three residuals are missing: add to what each part gives what it has read.
     second-residual-missing: norm2(y + → norm2(
-        The residual around the cross-attention is missing: add what it has read, y.
+        The residual around the cross-attention is missing: add what asked, its first argument.
     roles-exchanged: cross_attention(y, memory=memory) → cross_attention(memory, memory=y)
         In the cross-attention memory asks and the words answer. The words ask: they come first.
     sums-from-the-input: norm1(y → norm1((x := y) ⊕ norm2(y → norm2(x ⊕ norm3(y → norm3(x
