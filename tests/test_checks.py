@@ -51,8 +51,8 @@ SAID = [  # of an answer the slips, what is said, with the words of slips in bra
     ("softmax", EXP + "return e / e.sum(axis=axis)", "no-keepdims-in-the-sum",
      f"It raises ValueError: {SHAPES} one 1, in the line `return e / e.sum(axis=axis)`. "
      "The cause may be: {no-keepdims-in-the-sum}", None),
-    ("softmax", "print(x)", None, "Three scores: It returns None: it ends here without `return`, "
-     "or returns what print does.", None),
+    ("softmax", "print(x)", None, "Three scores: It returns None: it reaches no `return`, "
+     "or one whose value is None.", None),
     ("softmax", "return {1: np.exp(x)}", None,
      "Three scores: It returns a dictionary, but must return an array.", None),
     ("softmax", "x += 1 ⏎ " + EXP + SUM, None,
@@ -87,6 +87,8 @@ DIFFERENT = [  # expected, obtained, what is said
     (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, "only transposed: axes stand"),
     (np.eye(2, 3), np.eye(2, 3)[None], "too many axes: 3 instead of 2."),
     (np.eye(2) > 0, np.eye(2) < 1, "the mask is inverted."),
+    (np.eye(2), np.full((2, 2), np.nan), "It holds nan, as 0 / 0, ∞ − ∞ and 0 · ∞ give it."),
+    ({"W_q.weight": "(2, 3)"}, {"W_q": "(3, 2)"}, "W_q must be an nn.Linear"),
     ([1.0, 2.0], [2.0, 1.0, 0.0], "It gives [2.0000, 1.0000, 0.0000], but must"),
     (np.eye(2), [np.eye(2), np.ones(2)], "Number 1 of them is right: return it alone."),
     (1.0, Opaque("generator"), "Is it `yield` instead of `return`?"),

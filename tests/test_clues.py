@@ -14,7 +14,12 @@ SAID = [  # an answer, and what is said of it
     ("attention", f"return {MIXED} @ np.swapaxes(K, -1, -2)) @ V + 0", "`Q` is never used."),
     ("attention", "s = Q @ np.swapaxes(K, -1, -2) ⏎ return V.mean(axis=-2, keepdims=True) + 9",
      "`s` is computed, and never used."),
-    ("linear", f"{LOOP}out[i] = weight @ x[i] + bias ⏎ return out", "2 axes, wrong for 1 or 3"),
+    ("linear", f"{LOOP}out[i] = weight @ x[i] + bias ⏎ return out",
+     f"2 axes, wrong for 1 or 3: axes in front must stay.{clues.FROM_THE_END}"),
+    ("project_qkv", "D = X.shape[-1] ⏎ x = X.reshape(-1, D) ⏎ return x @ W_q, x @ W_k, x @ W_v",
+     "2 axes, wrong for 3 or 4: axes in front must stay. A batch"),
+    ("patch_layer", "ids[:, place] = other[:, place] ⏎ return model(ids)",
+     "does not: ids, and `other`, stay as they are."),
     ("project_qkv", "W = np.concatenate([W_q, W_k, W_v], axis=1) ⏎ "
      "return tuple(np.split(X @ W, 3, axis=-1))", clues.EQUAL),
     ("softmax", "return x + np.random.normal(size=x.shape)", clues.CHANCE),

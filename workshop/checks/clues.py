@@ -18,7 +18,8 @@ CHANCE = (
     "(dropout, numbers drawn, new weights), or something is kept from call to call. "
     "Use only what is passed in."
 )
-EQUAL = "As far as tried, it is right only where all lengths are equal: one stands for another."
+FROM_THE_END = " Count axes from the end (-1, -2), or use `...` in front."
+EQUAL = "It is right only where all lengths of the arrays are equal: is one taken for another?"
 
 
 def unused(answer: Definition | None, known: Exercise) -> list[str]:
@@ -43,17 +44,18 @@ def _parts(tree: ast.AST, context: type[ast.expr_context]) -> set[str]:
     return {n.attr for n in found if isinstance(n.ctx, context) and ast.unparse(n.value) == "self"}
 
 
-def in_common(known: Exercise, wrong: Sequence[int]) -> list[str]:
-    """A sentence on what all failing probes have, and no other: more axes, lengths that differ."""
+def in_common(known: Exercise, wrong: Sequence[int], text: str) -> list[str]:
+    """What all failing probes of an answer have, and no other: more axes, lengths that differ."""
     arrays = [[x for x in probe.args if isinstance(x, np.ndarray)] for probe in known.probes]
     lengths = [{n for x in found for n in x.shape} for found in arrays]
     right = [i for i in range(len(arrays)) if i not in wrong]
     works, fails = ({x.ndim for i in group for x in arrays[i][:1]} for group in (right, wrong))
-    if len(works) == 1 and fails and not works & fails and all(map(arrays.__getitem__, wrong)):
+    apart = min(len(works), len(fails)) == 1 and not works & fails
+    if apart and all(map(arrays.__getitem__, wrong)):
         told = [" or ".join(map(str, sorted(group))) for group in (works, fails)]
         axes = "axis" if told[0] == "1" else "axes"
         return [f"It is right for an array with {told[0]} {axes}, wrong for {told[1]}: "
-                "count axes from the end (-1, -2), or use `...` in front."]  # fmt: skip
+                "axes in front must stay." + FROM_THE_END * ("shape[-" not in text)]  # fmt: skip
     if right and all(len(lengths[i]) == 1 and lengths[i] != {1} for i in right):
         if all(len(lengths[i]) > 1 for i in wrong):
             return [EQUAL]

@@ -93,7 +93,7 @@ def _close(a: np.ndarray, b: np.ndarray) -> bool:
 
 # ---------------------------------------------------------------- differences in words
 
-KEPT = " Was an axis of length 1 lost? keepdims=True keeps it, None as an index adds it."
+KEPT = " The numbers are right: only an axis of length 1 is missing."
 PLAIN = [  # what Python, NumPy and PyTorch say, and what it means
     (r"^matmul: .*\(size (\d+) is different from (\d+)\)",
      r"A @ B needs as many rows in B as A has columns, but B has \1 and A \2"),
@@ -102,17 +102,20 @@ PLAIN = [  # what Python, NumPy and PyTorch say, and what it means
     (r"^The size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)",
      r"lengths \1 and \2 do not fit: counted from the right, two must be equal, or one 1"),
     (r"^The truth value of an array",
-     r"an array is neither true nor false: ask for each of its numbers, or whether it `is None`"),
+     r"an array is neither true nor false: take one of its numbers, or ask if it `is None`"),
     (r"^cannot reshape array of size (\d+) into shape (\(.*\))",
      r"a reshape keeps every number, but \1 of them do not fill the shape \2"),
     (r"^index (-?\d+) is out of bounds for axis (\d+) with size (\d+)",
      r"there is no index \1 in axis \2: it has length \3, counted from 0"),
     (r"^mat1 and mat2 .*x(\d+) and (\d+)x",
-     r"it gets \1 features, but takes \2: nn.Linear(d_in, d_out) takes d_in of them"),
+     r"it gets \1 features, but takes \2: nn.Linear(d_in, d_out), or a weight (d_out, d_in)"),
     (r"^non-broadcastable output operand with shape (\(.*\)) doesn't .* shape (\(.*\))",
      r"`+=`, `&=` keep the shape of what stands on the left, \1, but the result is \2"),
     (r"^a leaf Variable", "a parameter changes in place only under `with torch.no_grad():`"),
-    (r"values to unpack", "so many are not there: a shape has one number for each axis"),
+    (r"values to unpack", "more or fewer names than values: a shape has one number for each axis"),
+    (r"'Tensor' and 'tuple'", "one is a tuple: nn.MultiheadAttention returns two things, ours one"),
+    (r"^(\w+) has shape \(\)", r"\1 is no matrix. Is it out of a dictionary? ** hands that over"),
+    (r"xpected .*dtype", "tensors of different kinds of numbers: make yours with dtype=x.dtype"),
     (r"for \^:", "`^` is no power in Python: write `**`"),
     (r"^Can't call numpy", "a function of NumPy got a tensor that learns: use one of PyTorch's"),
     (r"^Cannot interpret '\d+'", "a shape is one argument, in brackets: np.ones((2, 3))"),
@@ -136,7 +139,7 @@ def difference(expected: Any, obtained: Any, whole: bool = False) -> str:
         loop = "" if obtained.waited else " Look for a loop that never ends."
         return f"It does not return: {why}.{loop}"
     if obtained is None:
-        return "It returns None: it ends here without `return`, or returns what print does."
+        return "It returns None: it reaches no `return`, or one whose value is None."
     if isinstance(expected, dict) and isinstance(obtained, dict):
         return _difference_of_dicts(expected, obtained, whole)
     if isinstance(expected, list) and isinstance(obtained, list):
@@ -194,6 +197,8 @@ def _difference_of_dicts(expected: dict, obtained: dict, whole: bool) -> str:
     missing = [key for key in expected if key not in obtained]
     surplus = [key for key in obtained if key not in expected]
     if missing and not wrong:
+        if f"{surplus[0] if surplus else None}.weight" == missing[0]:
+            return f"{surplus[0]} must be an nn.Linear, whose matrix is called {missing[0]}."
         there = f", {surplus[0]!r} does not belong there" if surplus else ""
         return f"{missing[0]!r} is missing{there}."
     if not wrong:
@@ -268,8 +273,9 @@ def _difference_of_masks(expected: np.ndarray, obtained: np.ndarray) -> str:
 
 
 def _not_finite(obtained: np.ndarray) -> str:
-    bad = "nan" if np.isnan(obtained).any() else "infinity" if np.isinf(obtained).any() else ""
-    return f"It holds {bad}." if bad else ""
+    if np.isnan(obtained).any():
+        return "It holds nan, as 0 / 0, ∞ − ∞ and 0 · ∞ give it."
+    return "It holds infinity, as 1 / 0 or a large exp gives." if np.isinf(obtained).any() else ""
 
 
 def _relation(expected: np.ndarray, obtained: np.ndarray) -> str:

@@ -6,6 +6,7 @@ say (None, another type, a changed argument); two slips at once; one plausible e
 every test, after what is obvious (an error, a shape, nan); the smallest probe that fails.
 """
 
+import ast
 import contextlib
 import inspect
 import sys
@@ -101,6 +102,7 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
     """Where no slip is sure: the change that repairs it, else what it depends on."""
     wrong, lead = wrong_of(known, seen), obvious(verdict.evidence, seen, known)
+    lead = lead and begun(lead)
     if clues.by_chance(function, known, verdict.backend):
         told = [clues.CHANCE, *sentences(known, verdict.evidence, seen)[:1]]
         return replace(verdict, message=brief(told))
@@ -228,13 +230,15 @@ class Trace(Sequence):
 
 
 @cache
+def trace_of(name: str, source: str) -> Trace:
+    return Trace(source, find(name))
+
+
 def traces_of(name: str) -> list[tuple[Slip, Trace]]:
     """The slips of an exercise, and what each gives on its probes."""
-    known = find(name)
-    return [(slip, Trace(slip.wrong, known)) for slip in known.slips]
+    return [(slip, trace_of(name, slip.wrong)) for slip in find(name).slips]
 
 
-@cache
 def pair_of(name: str, i: int, j: int) -> Trace | None:
     """What slips i and j give together, None where one leaves no place for the other."""
     known = find(name)
@@ -243,7 +247,7 @@ def pair_of(name: str, i: int, j: int) -> Trace | None:
     undone = any(new and new in b_new for _, new in a.edits for _, b_new in b.edits)
     if both not in (a.wrong, b.wrong) and not undone:
         with contextlib.suppress(Exception):  # together they may be no Python
-            return Trace(both, known)
+            return trace_of(name, both)
     return None
 
 
@@ -462,7 +466,8 @@ def unexplained(
 ) -> list[str]:
     """What fails, where nothing explains it, with the clues that there are."""
     first, *rest = sentences(known, verdict.evidence, seen)
-    pattern = clues.in_common(known, wrong_of(known, seen))
+    text = ast.unparse(answer.tree) if answer else ""
+    pattern = clues.in_common(known, wrong_of(known, seen), text)
     unused = clues.unused(answer and answer.tree, known)[:2]
     rest = [*telling(known, seen, verdict.evidence), *([] if pattern else rest)]
     if isinstance(verdict.evidence.obtained, Raised):

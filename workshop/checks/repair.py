@@ -33,7 +33,7 @@ from workshop.checks.source import Obstacle, source_at
 from workshop.checks.syntax import Definition, bare, pairs
 from workshop.exercises.exercise import Exercise, Probe, Slip, definition_of
 
-CANDIDATES = {"numpy": 400, "torch": 270, "trains": 100}  # of a search
+CANDIDATES = {"numpy": 400, "torch": 230, "trains": 100}  # of a search
 LINES = 3000  # that a candidate may run on a probe, or three times what the answer ran
 MOST_LINES = 100_000
 SECONDS = 20.0  # of the processor, for what hangs in spite of all: no search comes near it

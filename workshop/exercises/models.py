@@ -57,7 +57,8 @@ def outcome(fn: Callable, begin: str, words: int, scale: float, shapes: list[tup
     if not rate:
         found["no gradient is left"] = all(p.grad is None for p in values)
         return found | {"the weights stay": unchanged, "loss per token": result}
-    found |= {"each batch comes once, in the given order": asked == shapes, "losses": result}
+    found |= {"each batch comes once, in the given order": asked == shapes}
+    found |= {"the weights of the model itself change": not unchanged, "losses": result}
     if unchanged:  # tells apart why nothing is learned
         found["the gradient is computed (backward)"] = bool(computed)
         found["the gradient is left"] = values[0].grad is not None

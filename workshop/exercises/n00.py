@@ -81,12 +81,19 @@ word_probs = exercise(
         Row and column are exchanged: the word before chooses the row, the one that came the column.
     so-far: table[ids[:-1], ids[1:]] → np.cumprod(table[ids[:-1], ids[1:]])
         Each number is the product of those so far. Asked for is the probability of each word alone.
+    surprises: return table[ids[:-1], ids[1:]] → return -np.log(table[ids[:-1], ids[1:]])
+        These are surprises, −log p. Asked for are the probabilities as the table has them.
+    made-to-sum-to-one: return → p = table[ids[:-1], ids[1:]]⏎    table = table / p.sum()⏎    return
+        They are divided by their sum. They come from different rows, and need no sum of 1.
     one-number-for-all: table[ids[:-1], ids[1:]] → table[ids[:-1], ids[1:]].prod()
         The probabilities are multiplied into one. Asked for is each of them, T − 1 numbers.
     first-place-of-a-word: ids[:-1] → ids[[list(ids).index(i) - 1 for i in ids[1:]]]
         A word that comes again is taken at its first place (`index`). Go on place by place.
     last-pair-left-out: ids[1:]] → ids[1:]] * (np.arange(1, len(ids)) < len(ids) - 1)
         The last word's place stays 0: a loop over T − 1 pairs ends one too early.
+    repeated-word-once: table[ids[:-1], ids[1:]] → \\
+            np.array([*dict(zip(ids[1:], table[ids[:-1], ids[1:]])).values()])
+        A word that comes again is kept once, as by a dictionary. Each place has a number: a list.
     last-before-first: [ids[:-1], ids[1:]] → [np.roll(ids, 1), ids]
         The first word gets a number too, as if the last came before it: index −1 is the end.
     first-pair-skipped: [ids[:-1], ids[1:]] → [ids[1:-1], ids[2:]]

@@ -108,6 +108,8 @@ embed = exercise(
         The search for the 1 runs along the tokens. Take the last axis, the words: axis=-1.
     one-argmax-for-everything: onehot @ table → table[onehot.argmax()]
         One argmax of the whole array gives one place. Each row has its own 1: axis=-1.
+    features-added-up: onehot @ table → (onehot[..., None] * table).sum(axis=-1)
+        The features are added up: (…, T, V). Add over the words, the axis of the one-hot rows.
     zeros-and-ones-as-ids: onehot @ table → table[onehot.astype(int)]
         The zeros and ones are taken for ids. The id is the place of the 1 in its row.
     nonzero-of-two-axes: onehot @ table → table[np.nonzero(onehot)[1]]
@@ -137,6 +139,8 @@ bag_of_words = exercise(
         The whole batch is counted together. Each sentence needs its own row of counts.
     width-from-the-largest-id: one_hot(ids, vocab_size) → one_hot(ids, ids.max() + 1)
         The row ends at the largest id here. It has a place for every word: vocab_size of them.
+    counted-from-one: one_hot(ids, vocab_size) → one_hot(ids, vocab_size + 1)[..., 1:]
+        The counts stand one place too far left, without id 0. Ids count from 0, as places do.
     repeated-word-counted-once: rows.sum( → rows.max(
         A word that comes several times counts once; `counts[ids] += 1` does that too. Add them all.
     """,

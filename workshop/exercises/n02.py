@@ -38,9 +38,6 @@ project_qkv = exercise(
         Numbers below zero are lost, as by a ReLU. A projection is the product alone.
     one-array: X @ W_q, X @ W_k, X @ W_v → np.concatenate([X @ W_q, X @ W_k, X @ W_v], axis=-1)
         It returns one array with all three side by side. Hand back three: Q, K, V.
-    reshaped-to-three: X @ W_q, X @ W_k, X @ W_v → [*(X @ np.concatenate([W_q, W_k, W_v], \\
-            axis=1)).reshape(3, *X.shape[:-1], W_q.shape[1])]
-        A reshape cuts the joined product across the words. Split it along the last axis.
     """,
 )  # fmt: skip
 
@@ -83,7 +80,7 @@ joined_qk = exercise(
     """,
     hints="""Put W_k.T @ y in the place of y @ W_k. What does each bracket begin or end with?
     It is (x @ W_q) @ (W_k.T @ y), and brackets may be moved. What stands between x and y?""",
-    probes=[("whole numbers", [[1.0], [0.0], [2.0]], [[0.0], [3.0], [1.0]]),
+    probes=[("keys of one feature", [[1.0], [0.0], [2.0]], [[0.0], [3.0], [1.0]]),
             ("keys of two", numbers(3, 2), numbers(3, 2)), ("square", numbers(3, 3), numbers(3, 3)),
             ("keys of five features", numbers(2, 5), numbers(2, 5))],
     slips="""
@@ -95,6 +92,8 @@ joined_qk = exercise(
         W_k is reshaped, which keeps the order of its numbers. Rows must become columns: .T.
     features-summed-first: W_q @ W_k.T → np.outer(W_q.sum(axis=1), W_k.sum(axis=1))
         The features are summed before they meet. Feature meets feature, and then comes the sum.
+    last-feature-alone: W_q @ W_k.T → np.outer(W_q[:, -1], W_k[:, -1])
+        Only the last feature counts, as where a loop overwrites. Add up over all of them: +=.
     element-by-element: W_q @ W_k.T → W_q * W_k
         The matrices are multiplied number by number. Their product is @, rows with columns.
     roles-exchanged: W_q @ W_k.T → W_k @ W_q.T
@@ -115,9 +114,13 @@ choose_keys = exercise(
     A row of W_k says what its feature puts into a key: zeros for food and device, 1 for trade.""",
     slips="""
     every-word: [1, 0] → [-1, 0]
-        Every other word scores as high as shop, or higher. Let trade count, of which it has most.
+        Each other word scores as high as shop, or higher: its trade must count, and not cancel out.
     as-in-the-picture: [[0, 0], [0, 0], [1, 0]] → [[1, 0], [0, 1], [0, 0]]
         Other features count too much beside trade. Shop is known by its trade: 3, most of all.
+    only-what-shop-lacks: [[0, 0], [0, 0], [1, 0]] → [[-1, 0], [0, -1], [0, 0]]
+        Shop scores no higher than words without any feature, such as *the*. Let its trade count.
+    sells-too: [[0, 0], [0, 0], [1, 0]] → [[0, 0], [-1, 0], [0, 1]]
+        Sells scores as high as shop, or higher: its other features make up for less trade.
     device-too: [[0, 0], [0, 0], [1, 0]] → [[0, 0], [0, 1], [0, 1]]
         Laptop scores as high as shop, or higher: its device, 4, counts too much beside trade.
     food-as-much-as-trade: [[0, 0], [0, 0], [1, 0]] → [[1, 0], [0, 0], [0, 1]]

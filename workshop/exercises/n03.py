@@ -57,7 +57,7 @@ best_key = exercise(
     """,
     hints="""Which axis of the scores belongs to the keys, and what gives the largest one's place?
     The scores, with a row for each query; then argmax along the last axis.""",
-    probes=[*PAIRS, ("all keys point away", [[-1.0, -2.0]], [[1.0, 1.0], [2.0, 0.0], [0.5, 0.2]])],
+    probes=[("all scores below 0", [[-1.0, -2.0]], [[1.0, 1.0], [2, 0], [0.5, 0.2]]), *PAIRS],
     slips="""
     best-query-of-each-key: axis=-1 → axis=-2
         This is the best query of each key. Each query, a row, chooses among the keys: axis=-1.

@@ -25,8 +25,8 @@ scale_scores = exercise(
         This takes 8, the root of 64, whatever d_k is. Keys of another width need another root.
     multiplied: S / → S *
         The scores are multiplied. They are too large already: divide them by √d_k.
-    rounded-down: / → //
-        Floor division, //, rounds every score down to a whole number. Use a single /.
+    root-rounded: np.sqrt(d_k) → int(np.sqrt(d_k))
+        The root is cut to a whole number: of 5, it is 2.236…, not 2. Divide by it as it is.
     root-of-the-scores-too: S / np.sqrt(d_k) → np.sqrt(S / d_k)
         The root covers the scores as well: negative scores give nan. Take the root of d_k only.
     divided-by-their-own-deviation: np.sqrt(d_k) → S.std()
@@ -52,6 +52,8 @@ score_deviation = exercise(
         sigma counts once. A product has two factors, and both are sigma times as large.
     sigma-under-the-root: sigma**2 * np.sqrt(d_k) → np.sqrt(sigma * d_k)
         sigma stands below the root. Both factors of a product bring it: sigma² before the root.
+    one-product-too-few: np.sqrt(d_k) → np.sqrt(d_k - 1)
+        It adds up d_k − 1 products. All d_k count: range(1, d_k) leaves one out.
     sigma-ignored: sigma**2 * → ∅
         sigma has no effect. Larger features make every product larger, sigma² times.
     deviations-added: np.sqrt(d_k) → d_k
@@ -78,6 +80,8 @@ scale_queries = exercise(
         It takes the fourth root, as if keys were scaled too. The queries alone take all of √d_k.
     root-of-the-number-of-queries: shape[-1] → shape[-2]
         The number of queries is taken for d_k, which counts features, the last axis.
+    axis-0: Q.shape[-1] → len(Q)
+        The length of axis 0 is taken, the queries or the batch. d_k counts features: Q.shape[-1].
     axis-1: shape[-1] → shape[1]
         Axis 1 is the features of one sentence only; in a batch it is the words. Take the last axis.
     unit-length: np.sqrt(d_k) → np.linalg.norm(Q, axis=-1, keepdims=True)

@@ -17,21 +17,17 @@ softmax_row = exercise(
     divided-by-the-scores: e / e.sum() → e / scores.sum()
         The exponentials are divided by the sum of the scores. Divide them by their own sum.
     no-exp: np.exp(scores) → scores
-        The scores themselves are divided by their sum, so a negative one gets a weight below zero.
-        Raise e to each score first: that is positive, whatever the score.
+        The scores themselves are divided, so a negative one weighs less than 0. Raise e to each.
     running-total: e.sum() → np.cumsum(e)
         Each exponential is divided by the sum so far. Divide all by the sum of the whole row.
     no-sum: e / e.sum() → e
         The exponentials are not divided by their sum, so they are no shares of one whole.
-    squares: np.exp(scores) → scores**2
-        The scores are squared, so one far below zero gets a large weight. exp keeps their order.
     largest: e.sum() → e.max()
         The exponentials are divided by the largest, so that one becomes 1. Divide by their sum.
     minus: np.exp(scores) → np.exp(-scores)
         The sign is turned, so the lowest score gets the largest weight.
     sigmoid: e / e.sum() → e / (1 + e)
-        This is the sigmoid, of each score alone. In a softmax the scores of the row compete: every
-        exponential is divided by the sum of all.
+        This is the sigmoid, of each score alone. Divide each exponential by the sum of all.
     exp-of-the-share: e / e.sum() → np.exp(scores / scores.sum())
         The division comes before exp. First raise e to each score, then divide by the sum of these.
     """,
@@ -64,17 +60,13 @@ softmax = exercise(
     probes=TABLES,
     slips="""
     overflows: x - x.max(axis=axis, keepdims=True) → x
-        exp overflows to inf for large scores, and inf / inf is nan. Subtract the largest score, the
-        max, of each row first: softmax stays the same, and nothing overflows.
+        exp overflows to inf for large scores, and inf / inf is nan. Subtract each row's max first.
     one-maximum-for-everything: x.max(axis=axis, keepdims=True) → x.max()
-        One maximum of the whole array is subtracted, so rows far below it underflow to 0 / 0. Each
-        row needs its own max, along axis.
+        One maximum serves all: rows far below become 0 / 0. Take the max of each row, along axis.
     one-sum-for-everything: e.sum(axis=axis, keepdims=True) → e.sum()
-        All entries of the whole array together sum to 1: the axis is missing in the sum. Each row
-        is a choice of its own, and needs its own sum, along axis.
+        All entries of the array together sum to 1. Each row needs its own sum: sum along axis.
     everything-as-one-row: (axis=axis, keepdims=True) → ()
-        The whole array is one row here: one maximum, one sum. Each row is a choice of its own: take
-        maximum and sum along axis.
+        The whole array is taken for one row. Each row has its own maximum and sum, along axis.
     always-the-last-axis: axis=axis → axis=-1
         The axis argument is ignored. The caller chooses the axis of maximum and sum.
     no-keepdims: , keepdims=True → ∅
@@ -83,16 +75,14 @@ softmax = exercise(
         The sum loses its axis, and divides other rows than its own: keepdims=True keeps it.
     cut-to-whole-numbers: e / e.sum(axis=axis, keepdims=True) → \\
             (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype)
-        Whole-number input is cut: a result made like x, as by zeros_like, has its integer dtype and
-        stores 0.7 as 0. The weights need an array of floats.
+        Whole-number input is cut: an array made like x, as by zeros_like, stores 0.7 as 0.
     clipped: x - x.max(axis=axis, keepdims=True) → np.clip(x, -500, 500)
         Large numbers are clipped, so different scores become equal. Subtract the row's max instead.
     quotient-inside-exp: e / e.sum(axis=axis, keepdims=True) → \\
             np.exp(x / np.exp(x).sum(axis=axis, keepdims=True))
         The division stands inside the exponential. First exp, then divide by the sum of these.
     sigmoid: e / e.sum(axis=axis, keepdims=True) → 1 / (1 + np.exp(-x))
-        This is the sigmoid of each number alone. In a softmax the numbers of a row compete: divide
-        the exponentials by the sum of the row.
+        This is the sigmoid, of each number alone. Divide each exponential by the sum of its row.
     log-softmax: e / e.sum(axis=axis, keepdims=True) → \\
             x - x.max(axis=axis, keepdims=True) - np.log(e.sum(axis=axis, keepdims=True))
         These are the logarithms of the weights. Asked for are the weights: exp, divided by the sum.
@@ -128,18 +118,15 @@ attention = exercise(
     multiplied-by-the-root: / np.sqrt → * np.sqrt
         The scores are multiplied by √d_k. Divide by it: wide keys must not make a softmax sharp.
     number-of-keys: K.shape[-1] → K.shape[-2]
-        The root of the number of keys is taken. The scale is the width of a key, its features: each
-        score sums d_k products.
+        The root of the number of keys is taken. A score sums d_k products, the width of a key.
     width-of-values: K.shape[-1] → V.shape[-1]
         The scale comes from the width of V. A score sums d_k products, d_k the width of K.
     no-softmax: softmax(scores, axis=-1) → scores
         The softmax is missing, so a row sums to anything. Softmax over the keys makes shares.
     softmax-over-the-queries: axis=-1 → axis=-2
-        The softmax runs over the queries: columns sum to 1. Each query shares out its attention
-        over the keys, the last axis.
+        The softmax runs over the queries. Each shares out its attention over the keys: axis=-1.
     softmax-along-axis-0: axis=-1 → axis=0
-        The softmax runs along axis 0, the queries or the batch. Each query shares out its attention
-        over the keys, the last axis.
+        The softmax runs along axis 0, queries or the batch. Each query shares over keys: axis=-1.
     axis-0-as-width: K.shape[-1] → Q.shape[0]
         The length of axis 0 is taken: queries, or a batch. The scale is the width of a key, d_k.
     softmax-over-everything: softmax(scores, axis=-1) → np.exp(scores) / np.exp(scores).sum()
@@ -147,8 +134,6 @@ attention = exercise(
     scaled-after-softmax: softmax(scores, axis=-1) → \\
             softmax(Q @ np.swapaxes(K, -1, -2)) / np.sqrt(K.shape[-1])
         The scale comes after the softmax, so no row sums to 1 any more. Scale the scores.
-    softmax-twice: softmax(scores, axis=-1) → softmax(softmax(scores))
-        Softmax is applied twice: the second finds all weights nearly alike. Apply it once.
     keys-in-place-of-values: weights @ V → weights @ K
         The weights mix the keys, and V is ignored. Keys decide how much is read: of the values.
     queries-and-keys-exchanged: Q @ np.swapaxes(K, -1, -2) → K @ np.swapaxes(Q, -1, -2)
@@ -181,19 +166,15 @@ log_softmax = exercise(
     slips="""
     log-of-zero: s - np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
             np.log(np.exp(s) / np.exp(s).sum(axis=axis, keepdims=True))
-        The log is taken of finished weights: one too small for a float is 0 by then, and its log
-        minus infinity. log(exp(a) / b) is a − log(b), without exp above the line.
+        A weight too small for a float is 0, and its log −∞. log(exp(a) / b) is a − log(b).
     log-of-an-overflow: s - np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
             np.log(np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True))
-        exp overflows for large numbers, and the log of inf / inf is nan. Subtract the largest of
-        each row, the max, first, and write log(exp(a) / b) as a − log(b).
+        exp overflows, and the log of inf / inf is nan. Subtract the max of each row first.
     overflows: x - x.max(axis=axis, keepdims=True) → x
-        exp overflows for large numbers, and vanishes for those far below zero. Subtract the largest
-        of each row, the max, first.
+        exp overflows, or vanishes far below zero. Subtract the max of each row first.
     small-number-added: s - np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
             np.log(np.exp(s) / np.exp(s).sum(axis=axis, keepdims=True) + 1e-9)
-        A small number is added before the log, so every tiny weight gets the same logarithm. Those
-        logarithms are ordinary numbers: log(exp(a) / b) is a − log(b).
+        A small number is added, so all tiny weights get one logarithm. Write a − log(b) instead.
     tiny-number-added: s - np.log(np.exp(s).sum(axis=axis, keepdims=True)) → \\
             np.log(np.exp(s) / np.exp(s).sum(axis=axis, keepdims=True) + 1e-12)
         A tiny number is added before the log, so that all small weights get the same logarithm.
@@ -202,8 +183,7 @@ log_softmax = exercise(
     always-the-last-axis: axis=axis → axis=-1
         The axis argument is ignored. The caller chooses along which axis the weights sum to 1.
     one-maximum-for-everything: x.max(axis=axis, keepdims=True) → x.max()
-        One maximum of the whole array is subtracted, so rows far below it vanish: log of 0. Each
-        row needs its own, along axis.
+        One maximum serves all, so rows far below it vanish: log of 0. Take the max along axis.
     """,
 )  # fmt: skip
 

@@ -124,7 +124,7 @@ safe_masked_softmax = exercise(
     ],
     slips="""
     nan-in-empty-rows: np.where(total == 0, 1, total) → total
-        A query without any key to read gives 0 / 0, which is NaN. Its row must become zeros.
+        A query without keys to read gives 0 / 0, NaN, which no == finds. Make its row zeros.
     even-share-in-empty-rows: * mask → ∅
         An empty row shares out evenly among hidden keys, all equally low. It must become zeros.
     zeroed-after-softmax: np.where(mask, S, -1e30) → S ⊕ * mask → ∅ ⊕ return e → return mask * e
@@ -188,10 +188,8 @@ causal_mask = exercise(
         These are ones and zeros. A mask says yes or no: True and False, dtype=bool.
     to-be-added: np.tril(np.ones((T, T), dtype=bool)) → np.triu(np.full((T, T), -np.inf), 1)
         This is 0 and −∞, to be added to scores. Here a mask says yes or no: True and False.
-    one-row: np.tril(np.ones((T, T), dtype=bool)) → np.ones(T, dtype=bool)
-        It is one row, (T,). A new axis, i[:, None] <= j or the like, makes it a table, (T, T).
     nothing-hidden: np.tril → ∅
-        Everything is True, the future too. Keep the lower triangle with the diagonal.
+        Everything is True, the future too: keep the lower triangle. Or is one list in all rows?
     """,
 )
 

@@ -25,6 +25,7 @@ def facts(x: np.ndarray, p: float, training: bool, fn) -> dict:
     }
     if all(whole):  # as if one coin were thrown: its shares would be too rough
         return found
+    found["another seed drops others"] = not np.array_equal(*calls[:2])
     found["the number of zeros varies"] = len({z.sum() for z in zero}) > 1
     found["share of zeros"] = About(zero.mean(), WITHIN)
     names = [*["calls", "sentences", "heads"][: x.ndim - 1], "tokens", "features"]

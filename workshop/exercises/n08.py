@@ -52,6 +52,8 @@ ATTENDING = """
         The scores are divided by the root of the full width. Divide by that of one head, √d_k.
     not-scaled: K.shape[-1] → 1
         The scores are not scaled. Divide them by √d_k, the root of the width of a head.
+    scaled-by-the-heads: K.shape[-1] → num_heads
+        The scores are divided by the root of the number of heads. Divide by that of one's width.
     mask-ignored: mask = mask[:, None] → mask = mask | True; mask = mask[:, None]
         The mask has no effect. Set the scores to −∞ where it is False, before the softmax.
     mask-inverted: mask = mask[:, None] → mask = ~mask; mask = mask[:, None]
@@ -95,6 +97,8 @@ multi_head_attention = exercise(
         num_heads is taken for the width of a head. It is their number; each is D / H wide.
     masked-after-the-softmax: safe_masked_softmax(scores, → softmax(scores) * (
         The mask comes after the softmax, so a row no longer sums to 1. Mask the scores, before it.
+    mask-multiplied: safe_masked_softmax(scores, → softmax(scores * ( ⊕ else mask) → else mask))
+        The mask multiplies scores: a hidden one becomes 0, and exp(0) is 1. Only −∞ hides it.
     softmax-over-the-queries: safe_masked_softmax(scores, → softmax(np.where( ⊕ else mask) → \\
             else mask, scores, -1e9), axis=-2)
         The softmax runs over the queries. Each shares out its weight over the keys, the last axis.
@@ -137,6 +141,8 @@ share_heads = exercise(
         The heads stand in the order A B A B. Heads of queries in a row share one: A A B B.
     tokens-repeated: axis=1 → axis=2
         The tokens are repeated, axis 2. Repeat the heads, axis 1.
+    first-sentence-alone: (x, groups → (x[:1], groups
+        Only the first sentence comes back. Axis 0 is the batch: keep all of it.
     new-axis-left: np.repeat(x, groups, axis=1) → np.repeat(x[:, :, None], groups, axis=2)
         The copies have an axis of their own. Join it with that of the heads: (B, H * groups, T, d).
     """,
@@ -228,6 +234,8 @@ previous_word_head = exercise(
         No word stands out as it must. Does query i fit key i + 1, or are W_q and W_k exchanged?
     itself: , k=-1 → ∅
         Each word reads itself. The query of place i must fit the key of place i - 1.
+    all-before: np.eye(num_places, k=-1) → np.tri(num_places, k=-1)
+        Each word reads all before it alike. The query of place i must fit the key of i - 1 alone.
     too-small: 100 * → ∅
         Each word reads the one before it most, but with less than 0.9: make W_q or W_k larger.
     words-have-a-say: [num_words:] → [:num_words] ⊕ np.eye(num_places → np.eye(num_words, num_places
@@ -247,7 +255,7 @@ def whom_they_read(fn):
         Q, K = (W[[ids, [0] * T]] + W[words : words + T] for W in made)
         scores = Q @ K.swapaxes(1, 2) / np.sqrt(Q.shape[-1])
         weights = course.masked_softmax(scores, course.causal_mask(T))[:, 1:]
-        found["no weight is nan"] = bool(np.isfinite(weights).all())
+        found["no weight is nan, as ∞ · 0 is"] = bool(np.isfinite(weights).all())
         read, other = weights.argmax(axis=-1)
         words_alike &= np.array_equal(read, other)
         found[f"the places that words 1 to {T - 1} of {T} read most"] = read
@@ -294,14 +302,16 @@ MultiHeadAttention = exercise(
     masked-after-the-softmax: scores.masked_fill(~mask, -torch.inf) → scores ⊕ \\
             dim=-1)) → dim=-1)) * (1 if mask is None else mask)
         The mask comes after the softmax, so a row no longer sums to 1. Mask the scores, before it.
+    softmax-over-the-queries: dim=-1)) → dim=-2))
+        The softmax runs over the queries. Each shares out its weight over the keys, the last axis.
+    softmax-over-the-queries-of-low: dim=-1)) → dim=-2)) ⊕ -torch.inf → -1e30
+        The softmax runs over the queries. Each shares out its weight over the keys, the last axis.
     dropout-at-the-end: self.dropout(torch → (torch ⊕ W_o((w → dropout(self.W_o((w ⊕ (2)) → (2)))
         Dropout acts on the result. It belongs to the weights, right after the softmax.
     masked-with-zero: -torch.inf → 0
         Hidden scores are set to 0, and exp(0) = 1 still gets weight. Set them to −∞.
     no-bias: d_out) for → d_out, bias=False) for
         W_q, W_k and W_v have no bias. The task asks for one in all four maps.
-    no-output-map: return self.W_o( → return (
-        W_o is never used. At the end it mixes what the heads found.
     always-dropping: self.dropout(torch → F.dropout(torch ⊕ dim=-1)) → dim=-1), self.dropout.p)
         Weights are dropped in eval mode too. nn.Dropout knows when the module is trained.
     """,

@@ -35,6 +35,8 @@ layer_norm = exercise(
         The argument eps has no effect. Add the caller's own to the variance, not a fixed number.
     eps-missing: variance + eps → variance
         eps is missing: equal features have variance 0, and 0 / 0 is NaN. Add it inside the root.
+    length: np.sqrt(variance + eps) → (np.sqrt(variance * x.shape[-1]) + eps)
+        It divides by the length of x − mean, √d times the deviation. Divide by the deviation.
     mean-not-subtracted: gamma * (x - mean) → gamma * x
         The mean is not subtracted from x, so a word is not centred on 0.
     rms-norm: mean = x.mean(axis=-1, keepdims=True) → mean = 0
@@ -91,8 +93,6 @@ pre_norm = exercise(
         The residual is missing: only the sublayer's output comes back. Add x itself to it.
     residual-normalised: x + out → layer_norm(x, gamma, beta, eps) + out
         The normalised x is added, so the residual path is normalised too. Add x itself.
-    sum-normalised-too: x + out → layer_norm(x + out, gamma, beta, eps)
-        The sum is normalised once more, as in post-norm. Pre-norm leaves the sum as it is.
     output-normalised-too: x + out → x + layer_norm(out, gamma, beta, eps)
         The sublayer's output is normalised as well. Pre-norm adds it as it is.
     eps-ignored: , eps) → )
@@ -140,7 +140,7 @@ pre_norm_stack = exercise(
         All sublayers share the first row of gammas and betas. Row i belongs to sublayer i.
     rows-one-too-far: gammas, betas) → gammas[1:], betas[1:]) ⊕ [-1] → [0]
         The sublayers begin with row 1, and the last norm takes row 0. Row i belongs to sublayer i.
-    last-row-not-used: [-1] → [-2]
+    last-row-not-used: [-1] → [len(sublayers) - 1]
         The last norm takes the row of the last sublayer. Its own is the last row, -1.
     """,
 )  # fmt: skip
@@ -204,8 +204,6 @@ LayerNorm = exercise(
         x is changed in place, for whoever handed it in too. Make a new tensor: x = x - mean.
     not-learned: nn.Parameter(torch → (torch
         weight and bias are plain tensors, which no training changes. Make each an nn.Parameter.
-    other-names: self.weight → self.gamma ⊕ self.bias → self.beta
-        gamma and beta must be called weight and bias, as they are in PyTorch's own layer.
     """,
     backends=("torch",),
 )

@@ -80,6 +80,8 @@ greedy_decode = exercise(
         Each start_id is removed, also one that the model wrote. Leave out the first alone.
     feeds-the-newest-word: step(ids) → step(ids[-1:])
         step sees only the newest word, and it remembers none: hand it the whole sequence so far.
+    logit-for-id: np.argmax(step(ids)[-1]) → max(step(ids)[-1])
+        The largest logit itself is appended. Asked for is its place, the word's id: argmax.
     start-forgotten: step(ids) → step(ids[1:] or ids)
         After the first word step no longer sees start_id. Hand it all ids, the start too.
     input-never-grows: step(ids) → step(ids[:1])
@@ -190,8 +192,6 @@ next_token_probs = exercise(
         softmax is applied twice, which evens everything out. Apply it once, to the logits.
     one-token-too-many: [top_k:] → [top_k + 1:]
         Top-k keeps one token too many, k + 1 of them.
-    least-likely: [top_k:] → [:-top_k]
-        Top-k keeps the k least likely tokens: sort downwards, the likeliest first.
     cut-logits-to-zero: k:]] = 0⏎        p = p / p.sum() → k:]] = 0⏎        \\
             p = softmax(logits / temperature * (p > 0))⏎        order = np.argsort(-p)
         Top-k sets the cut logits to 0, but exp(0) is 1. Only minus infinity, -inf, gives 0.
@@ -235,7 +235,7 @@ DecoderLayer = exercise(
     no-residuals: (y + self → (self
         The three residuals are missing: add to what each part gives what it has read.
     second-residual-missing: norm2(y + → norm2(
-        The residual around the cross-attention is missing: add what asked, its first argument.
+        The residual around the cross-attention is missing: add its own input, what norm1 gave.
     roles-exchanged: cross_attention(y, memory=memory) → cross_attention(memory, memory=y)
         In the cross-attention memory asks and the words answer. The words ask: they come first.
     sums-from-the-input: norm1(y → norm1((x := y) ⊕ norm2(y → norm2(x ⊕ norm3(y → norm3(x

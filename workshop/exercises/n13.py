@@ -90,8 +90,6 @@ evaluate = exercise(
         The model is left in eval mode, without dropout. Put it back into the mode it was in.
     mean-of-batch-means: , reduction="sum" → ∅ ⊕ y.numel() → 1
         All batches count alike, small and large. Divide the sum over all tokens by their number.
-    sums-over-batches: y.numel() → 1
-        The sum over all tokens is divided by the number of batches, not by that of tokens.
     sums-over-sentences: y.numel() → len(y)
         The sum over all tokens is divided by the number of sentences, not by that of tokens.
     weighted-by-sentences: , reduction="sum").item() → ).item() * len(y) ⊕ y.numel() → len(y)
@@ -170,8 +168,8 @@ combined_mask = exercise(
         Later words may be read, and earlier ones not. Rows are queries: keep the lower triangle.
     padding-at-the-end: (ids != pad_id) → (np.arange(T) < (ids != pad_id).sum(1)[:, None])
         The real words are counted, as if they came first. Padding may stand in front too.
-    no-padding-hides-all: (ids != pad_id) → ((ids != pad_id) & (ids == pad_id).any(1)[:, None])
-        A sentence without padding is hidden altogether: argmax gives 0 also where it finds none.
+    first-padding: (ids != pad_id) → (np.arange(T) < (ids == pad_id).argmax(1)[:, None])
+        Where there is no padding argmax gives 0 too, and hides everything. And it may stand first.
     without-itself: dtype=bool)) → dtype=bool), k=-1)
         A query may not read itself here. It may: the diagonal belongs to the past.
     """,

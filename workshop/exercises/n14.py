@@ -93,8 +93,6 @@ mean_pool = exercise(
         All sentences of the batch become one vector. Take a mean for each sentence.
     first-tokens: total = → is_real = np.sort(is_real)[:, ::-1]⏎    total =
         As many tokens as are real are taken from the front. Padding may stand on either side.
-    first-token-alone: total / np.maximum(count, 1)[:, None] → hidden[:, 0]
-        This is the vector of the first token, [CLS]. Asked for is the mean of the real ones.
     zeros-become-nan: np.maximum(count, 1) → count
         0 / 0 is nan in a sentence without real tokens. Divide by at least 1.
     """,
@@ -120,8 +118,6 @@ head_scores = exercise(
     slips="""
     averaged-over-all-queries: max(asking, 1) → len(wanted)
         The mean runs over all T queries. Average over those that have a wanted key.
-    averaged-over-everything: max(asking, 1) → wanted.size
-        The mean runs over all T · T pairs. Sum over the keys, and divide by the queries that ask.
     averaged-over-wanted-pairs: wanted.any(axis=-1).sum() → wanted.sum()
         It divides by the number of wanted pairs. Divide by the queries that have any.
     strongest-key: weights * wanted → wanted * (weights == weights.max(axis=-1, keepdims=True))
@@ -153,7 +149,7 @@ word_pieces = exercise(
     hints="""For "unhappy", with "un", "##happy" and "##hap" at hand: which do you try first?
     Try word[start:end] for end from len(word) down, with "##" if start > 0; go on from there.""",
     probes=[*((f'the word "{word}"', word, VOCAB) for word in WORDS.split()),
-            ("a longest piece that leads nowhere", "xyzw", VOCAB)],
+            ("the longest piece, though it leads nowhere", "xyzw", VOCAB)],
     slips="""
     no-marks: ("##" if start else "") + → ∅
         Later pieces have no "##". Every piece but the first is looked up and written with it.

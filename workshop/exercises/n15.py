@@ -68,6 +68,8 @@ route = exercise(
         argsort tells which expert comes first, not the rank of each. Compare logits with the k-th.
     shares-of-raw-logits: -np.inf → 0 ⊕ softmax(chosen) → chosen / chosen.sum(-1, keepdims=True)
         The chosen logits are divided by their sum. Some may be below zero: take exp first.
+    k-shares-alone: softmax(chosen) → softmax(-np.sort(-logits, axis=-1)[:, :k])
+        Only the k shares come back. Each expert has a place, (T, E), and those not chosen get 0.
     one-expert-too-few: >= → >
         One expert too few takes each word: the k-th largest is chosen, too. Compare with ≥.
     """,
@@ -110,6 +112,8 @@ online_softmax = exercise(
         The largest is that of the newest tile, even if an earlier one was larger. Keep the larger.
     largest-never-renewed: -np.inf, → x[..., :1], ⊕ largest = higher → pass
         The largest stays the first one, in spite of larger ones. Renew it after each tile.
+    whole-tiles-alone: (0, x.shape[-1], → (0, x.shape[-1] // tile * tile,
+        Only whole tiles are read, and of a wider one nothing. Go on to the end of the row.
     last-tile-dropped: (0, x.shape[-1], → (0, max(x.shape[-1] // tile, 1) * tile,
         The last, shorter tile is not read. Go on to the end: a slice beyond it is just shorter.
     one-largest-for-all-rows: part.max(axis=-1, keepdims=True) → part.max()

@@ -31,6 +31,13 @@ repeat_blocks = exercise(
         When its block is over, a text repeats the last token. It must begin again with the first.
     one-too-short: lengths[:, None] → (lengths[:, None] - 1)
         The blocks are one token too short: length 2 means the places 0 and 1.
+    each-token-repeated: np.arange(T) % lengths[:, None] → np.arange(T) // -(-T // lengths[:, None])
+        Each token is repeated, 5 5 9 9. The block repeats as a whole: 5 9 5 9.
+    rows-by-rows: np.take_along_axis(blocks, place, axis=1) → blocks[:, place]
+        Every block meets the places of all rows: an axis too many. Row b takes those of its own.
+    only-whole-blocks: return → blocks = blocks.copy()⏎    return \\
+            (np.arange(T) < T // lengths[:, None] * lengths[:, None]) *
+        The end stays empty where the block no longer fits as a whole. Cut it there: T tokens.
     lengths-without-an-axis: lengths[:, None] → lengths
         lengths lies along the tokens. It belongs to the rows: lengths[:, None], a column.
     """,
@@ -58,9 +65,9 @@ induction_pattern = exercise(
     moved-down: wanted[:, 1:] = same[:, :-1] → wanted[1:] = same[:-1]
         The pattern is moved down, to the next query. Move it to the right, to the next key.
     itself-counts: , k=-1 → ∅
-        A query's own place counts, so it wants the token after itself. Take earlier ones: k=-1.
+        A query's own place counts as an earlier one. Only places before it do: below the diagonal.
     later-ones-too: np.tril(ids[:, None] == ids, k=-1) → (ids[:, None] == ids) > np.eye(len(ids))
-        Later occurrences count as well. Keep those that a query sees: np.tril with k=-1.
+        Later occurrences count as well. Only an earlier one does: its place k − 1 is below q.
     later-ones-alone: np.tril(ids[:, None] == ids, k=-1) → np.triu(ids[:, None] == ids, k=1)
         Only later occurrences count. Keep the earlier ones: np.tril with k=-1.
     the-last-time-only: = same[:, :-1] → = (same & (same[:, ::-1].cumsum(1)[:, ::-1] == 1))[:, :-1]
@@ -71,7 +78,7 @@ induction_pattern = exercise(
             & np.tri(len(ids), dtype=bool)
         Before the first token stands none. np.roll and index −1 take the last of all for it.
     key-before-the-query: return wanted → return np.tril(wanted, k=-1)
-        The key must not stand before the query. Only the token before the key must: 4 1 1 counts.
+        The key need not stand before the query, only the token before it: in 4 1 1 it counts.
     rows-and-columns: return wanted → return wanted.T.copy()
         Queries and keys are exchanged. Rows are the queries: wanted[q, k].
     """,
@@ -177,10 +184,6 @@ ablate_head = exercise(
     heads-interleaved: own = slice((head - 1) * attention.d_head, head * attention.d_head) → \\
             own = slice(head - 1, None, attention.num_heads)
         Every num_heads-th feature is zero. A head's d_head features stand side by side.
-    all-heads: found[..., own] → found[:]
-        All heads of the layer are off. Only the slice of one becomes zero.
-    one-feature: slice((head - 1) * attention.d_head, head * attention.d_head) → head - 1
-        Only one feature is zero. A head has d_head of them, side by side.
     places-in-place-of-features: [..., own] → [:, own]
         The slice is cut from the tokens. The heads stand side by side in the last axis: [..., own].
     after-w-o: (module, args → (module, _, *args ⊕ (found,) → found ⊕ _pre_hook → _hook
@@ -210,7 +213,7 @@ patch_layer = exercise(
     One forward hook keeps the output; remove it. Another returns it with [:, place] replaced.""",
     backends=("torch",), slips="""
     unpatched: return out → pass
-        These are the logits of ids alone. A hook must put in the vector of `other`, and return it.
+        These are the logits of ids alone: a hook must return the change. Is the first one removed?
     hook-left: hook.remove() → pass
         A hook is still there, so the model goes on as patched: hook.remove().
     layers-from-zero: layers[layer - 1] → layers[layer]
@@ -230,10 +233,6 @@ patch_layer = exercise(
         These are the logits of `other`: its vectors stand at all places. Replace one: [:, place].
     first-text-for-all: kept[0][:, place] → kept[0][0, place]
         All texts of the batch get the vector of the first. Each has its own: [:, place].
-    feature-in-place-of-token: :, place] → ..., place]
-        A feature of all tokens is replaced. The tokens are axis 1: [:, place].
-    the-attention-alone: layers[layer - 1] → layers[layer - 1].attention
-        What the attention gives is replaced. The layer gives more: that, and x around it.
     """,
 )  # fmt: skip
 
@@ -258,7 +257,7 @@ def facts(fn, patches, layer, place, training=False):
     """The logits of an answer, and how it leaves its model."""
     model, ids, other, plain = copy.deepcopy(case(training))
     kept = (*model.state_dict().values(), ids, other)
-    before = copy.deepcopy(kept)
+    before = [x.clone() for x in kept]
     y = getattr(fn, "function", fn)(model, ids, *[other] * patches, layer, place)
     logits, parts = y.detach().numpy() if hasattr(y, "detach") else y, [*model.modules()]
     stays = [x.equal(was) for x, was in zip(kept, before, strict=True)]
@@ -266,9 +265,9 @@ def facts(fn, patches, layer, place, training=False):
         "no hook is left": not any(p._forward_hooks or p._forward_pre_hooks for p in parts),
         "each part is in the mode it was in": {p.training for p in parts} == {training},
         "the parameters are what they were": all(stays[:-2]),
-        "the texts are what they were": all(stays[-2:]),
+        "ids, and `other`, stay as they are": all(stays[-2:]),
         "logits": logits,
-        "afterwards the model says what it said before": model(ids).equal(plain),
+        "afterwards the model says what it said before": model(before[-2]).equal(plain),
     }  # fmt: skip
 
 
