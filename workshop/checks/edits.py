@@ -9,19 +9,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from workshop.checks.syntax import (
-    Definition,
-    Place,
-    Renamed,
-    arguments,
-    assigned,
-    called,
-    functions,
-    is_computed,
-    is_value,
-    locals_of,
-    places,
-)
+from workshop.checks import syntax
+from workshop.checks.syntax import Definition, Place, called, functions, locals_of, operands
 
 Edit = list[tuple[Place, Any]]  # what to put where
 Nodes = Iterator[ast.AST]  # what may stand in a place
@@ -40,6 +29,7 @@ TURNED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.MatMult, ast.Mod)
 COMPUTED = ast.Call | ast.BinOp | ast.Subscript | ast.Compare | ast.UnaryOp
 AXES = [ast.parse(c, mode="eval").body for c in "-1 -2 0 1".split()]
 KEPT = ast.Return | ast.For | ast.If | ast.While  # statements that are never left out
+HOLE = ast.Name("HOLE", ast.Load())
 UNTOUCHED = ("print", "len", "isinstance")  # whose arguments nobody mends
 
 
@@ -54,17 +44,17 @@ class Editor:
     """The edits of one function, which lie in its tree and in what the solution can lend."""
 
     def __init__(self, function: ast.FunctionDef, solution: ast.FunctionDef):
-        self.function, self.around = function, templates(solution)
-        self.arguments, self.own = arguments(function), assigned(function)
+        self.function, self.templates = function, templates(solution)
+        self.arguments, self.own = syntax.arguments(function), syntax.assigned(function)
         self.names = list(dict.fromkeys(self.arguments + self.own))
         left = {id(n) for part in untouched(function) for n in ast.walk(part)}
-        self.inside = [p for p in places(function) if id(p.parent) not in left]
-        self.values = [p for p in self.inside if is_value(p) and not is_negative(p.parent)]
+        self.values = [p for p in syntax.places(function) if id(p.parent) not in left
+                       and syntax.is_value(p) and not is_negative(p.parent)]  # fmt: skip
         self.dump = {id(p.node): ast.dump(p.node) for p in self.values}
         lent = [n.value for n in ast.walk(solution) if isinstance(n, ast.Constant)]
         self.lent = list({repr(v): v for v in lent}.values())
-        self.calls = [c for c in ast.walk(solution) if isinstance(c, ast.Call)]
-        self.keywords = [(called(c), k) for c in self.calls for k in c.keywords if k.arg]
+        calls = (c for c in ast.walk(solution) if isinstance(c, ast.Call))
+        self.keywords = [(called(c), k) for c in calls for k in c.keywords if k.arg]
         self.known = lent_expressions(function, solution)
 
     def edits(self) -> Iterator[Edit]:
@@ -90,9 +80,8 @@ class Editor:
     # ------------------------------------------------------------ in place of one node
 
     def siblings(self, node: ast.AST) -> Nodes:
-        own = getattr(node, "attr", None)
-        others = (n for family in SIBLINGS if own in family for n in sorted(family - {own}))
-        return (ast.Attribute(node.value, other, ast.Load()) for other in others)
+        own = getattr(node, "attr", "")
+        return (ast.Attribute(node.value, other, ast.Load()) for other in siblings_of(own))
 
     def operators(self, node: ast.AST) -> Nodes:
         """Another operation or comparison, or its sides exchanged."""
@@ -106,7 +95,7 @@ class Editor:
                 yield ast.Compare(node.left, [op()], node.comparators)
 
     def call_keywords(self, call: ast.AST) -> Nodes:
-        """Another value for a keyword, without it, one of the solution's, or its last arguments."""
+        """Another value for a keyword, without it, or one of the solution's."""
         if not isinstance(call, ast.Call):
             return
         f, args, given = call.func, call.args, call.keywords
@@ -114,12 +103,8 @@ class Editor:
             for value in self.other_values(k):
                 yield ast.Call(f, args, [*given[:i], ast.keyword(k.arg, value), *given[i + 1 :]])
             yield ast.Call(f, args, given[:i] + given[i + 1 :])
-        for c in self.calls:
-            if called(c) == called(call) and len(c.args) > len(args):
-                yield ast.Call(f, [*args, *c.args[len(args) :]], given)
         for name, k in self.keywords:
-            family = {name, *(n for s in SIBLINGS if name in s for n in s)}
-            if called(call) in family and k.arg not in {o.arg for o in given}:
+            if called(call) in {name, *siblings_of(name)} and k.arg not in {o.arg for o in given}:
                 yield with_keyword(call, k)
 
     def other_values(self, k: ast.keyword) -> list[ast.expr]:
@@ -169,39 +154,22 @@ class Editor:
             yield from (ast.Name(name, ast.Load()) for name in self.own)
 
     def brackets(self, node: ast.AST) -> Nodes:
-        """(a + b) * c for a + b * c, f(a) * b for f(a * b), and back."""
-        if adds_little(node):
-            return
-        if isinstance(node, ast.BinOp):
+        """a * (b + c) for a * b + c, and (a + b) * c for a + b * c."""
+        if isinstance(node, ast.BinOp) and not adds_little(node):
             a, b = node.left, node.right
             if isinstance(a, ast.BinOp):
                 yield ast.BinOp(a.left, a.op, ast.BinOp(a.right, node.op, b))
             if isinstance(b, ast.BinOp):
                 yield ast.BinOp(ast.BinOp(a, node.op, b.left), b.op, b.right)
-            if isinstance(a, ast.Call) and len(a.args) == 1 and called(a) not in UNTOUCHED:
-                yield ast.Call(a.func, [ast.BinOp(a.args[0], node.op, b)], a.keywords)
-        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.BinOp):
-            b = node.args[0]
-            yield ast.BinOp(
-                ast.Call(node.func, [b.left, *node.args[1:]], node.keywords), b.op, b.right
-            )
 
     def too_much(self, node: ast.AST) -> Nodes:
         """What is left of an expression without its operation."""
-        if isinstance(node, ast.Call):
-            method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
-            yield from [node.func.value] if method else node.args[:1]
-        elif isinstance(node, ast.BinOp):
-            yield from (node.left, node.right)
-        elif isinstance(node, ast.UnaryOp) and not is_negative(node):
-            yield node.operand
-        elif isinstance(node, ast.Subscript) or is_turned(node):
-            yield node.value
+        return iter(operands(node))
 
     def missing(self, node: ast.AST) -> Nodes:
         """An operation of the solution around an expression."""
         if isinstance(node, ast.Name | COMPUTED):
-            yield from (make(node) for make in self.around)
+            yield from (copy.deepcopy(empty, {id(HOLE): node}) for empty in self.templates)
 
     def expressions(self, node: ast.AST) -> Nodes:
         """An expression of the solution in place of the learner's."""
@@ -218,12 +186,11 @@ class Editor:
                     and k.arg not in {o.arg for o in p.node.keywords}]  # fmt: skip
             if len(lack) > 1:
                 yield [(p, with_keyword(p.node, k)) for p in lack]
-        given = [(Place(k, "value"), k) for p in calls for k in p.node.keywords]
-        along = {ast.unparse(k): k for _, k in given if k.arg in ("axis", "dim")}
-        for text, k in along.items():
-            here = [place for place, o in given if ast.unparse(o) == text]
-            for value in self.other_values(k) if len(here) > 1 else ():
-                yield [(place, value) for place in here]
+        given = [k for p in calls for k in p.node.keywords if k.arg in ("axis", "dim")]
+        for text, k in {ast.unparse(k): k for k in given}.items():
+            here = [Place(o, "value") for o in given if ast.unparse(o) == text]
+            if len(here) > 1:
+                yield from ([(place, value) for place in here] for value in self.other_values(k))
 
     def exchanges(self) -> Iterator[Edit]:
         """Two names in each other's place, everywhere; of a tuple, where they get their values."""
@@ -241,15 +208,16 @@ class Editor:
                 yield [(p, ast.Name(other[p.node.id], ast.Load())) for p in both]
 
     def lines(self) -> Iterator[Edit]:
-        """x = x + y for x += y, which keeps the shape of x; without a line."""
-        for p in self.inside:
-            if isinstance(n := p.node, ast.AugAssign) and isinstance(n.target, ast.Name):
-                value = ast.BinOp(ast.Name(n.target.id, ast.Load()), n.op, n.value)
-                yield [(p, ast.Assign([n.target], value))]
-        for s, body in bodies(self.function):
-            for i, line in enumerate(body):
+        """Without a line."""
+        for s in ast.walk(self.function):
+            body = getattr(s, "body", None)
+            for i, line in enumerate(body) if isinstance(body, list) else ():
                 if len(body) > 1 and not isinstance(line, KEPT):
                     yield [(Place(s, "body"), body[:i] + body[i + 1 :])]
+
+
+def siblings_of(name: str) -> list[str]:
+    return [n for family in SIBLINGS if name in family for n in sorted(family - {name})]
 
 
 def holds(place: Place) -> bool:
@@ -290,94 +258,51 @@ def orders_of(items: list) -> Iterator[Any]:
     return ([*range(i), i + 1, i, *range(i + 2, n)] for i in range(n - 1))
 
 
-def bodies(function: ast.FunctionDef) -> list[tuple[ast.AST, list]]:
-    """The lists of statements in a function."""
-    found = ((s, getattr(s, "body", None)) for s in ast.walk(function))
-    return [(s, body) for s, body in found if isinstance(body, list)]
-
-
-def is_turned(node: ast.AST) -> bool:
-    """Whether it is x.T or x.mT."""
-    return isinstance(node, ast.Attribute) and node.attr in ("T", "mT")
-
-
 # ---------------------------------------------------------------- what the solution lends
 
 
-def holes(node: ast.AST) -> list[str]:
-    """Where an operation takes what it works on."""
-    if isinstance(node, ast.Call) and not any(isinstance(a, ast.Starred) for a in node.args):
-        method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
-        return ["func.value"] if method else ["args"] * bool(node.args)
-    if isinstance(node, ast.BinOp):
-        return ["left", "right"]
-    if isinstance(node, ast.UnaryOp):
-        return [] if isinstance(node.operand, ast.Constant) else ["operand"]
-    return ["value"] if isinstance(node, ast.Subscript) or is_turned(node) else []
-
-
-def around(node: ast.expr, hole: str) -> Callable[[ast.expr], ast.expr]:
-    """The operation of a node, with another expression in its hole."""
-
-    def make(inner: ast.expr) -> ast.expr:
-        whole = copy.deepcopy(node)
-        if hole == "args":
-            whole.args[0] = inner
-        else:
-            setattr(whole.func if "." in hole else whole, hole.removeprefix("func."), inner)
-        return whole
-
-    return make
-
-
-def templates(solution: ast.FunctionDef) -> list[Callable[[ast.expr], ast.expr]]:
-    """The solution's operations with one hole, those without its local names."""
+def templates(solution: ast.FunctionDef) -> list[ast.expr]:
+    """The solution's operations with HOLE for what they work on, those without its local names."""
     own, found = locals_of(solution), {}
     for node in ast.walk(solution):
-        for hole in holes(node):
-            make = around(node, hole)
-            empty = make(ast.Name("HOLE", ast.Load()))
+        for part in operands(node):
+            empty = copy.deepcopy(node, {id(part): HOLE})
             if not {n.id for n in ast.walk(empty) if isinstance(n, ast.Name)} & own:
-                found[ast.unparse(empty)] = make
+                found[ast.unparse(empty)] = empty
     return list(found.values())
 
 
-def inlined(function: ast.FunctionDef) -> Iterator[tuple[ast.stmt, ast.expr]]:
-    """Each statement of a body, and its value with local names written out."""
+def inlined(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, ast.expr]]:
+    """Where each value of a body goes, and the value with local names written out."""
     known: dict[str, ast.expr] = {}
     for s in function.body:
-        value = getattr(s, "value", None)
-        if isinstance(value, ast.expr):
-            whole = Renamed(known).visit(copy.deepcopy(value))
-            yield s, whole
-            if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name):
-                known[s.targets[0].id] = whole
+        if isinstance(value := getattr(s, "value", None), ast.expr):
+            target = s.targets[0] if isinstance(s, ast.Assign) else s
+            target = ast.Name(target.id, ast.Load()) if isinstance(target, ast.Name) else target
+            known[ast.dump(target)] = whole = Replaced(known).visit(copy.deepcopy(value))
+            yield target, whole
 
 
 def lent_expressions(function: ast.FunctionDef, solution: ast.FunctionDef) -> list[ast.expr]:
     """The solution's expressions, in the learner's names too; not what it returns, which is all."""
-    found, last = {}, set()
-    for s, whole in inlined(solution):
-        for node in ast.walk(whole):
-            if isinstance(node, COMPUTED) and not is_negative(node):
-                found.setdefault(ast.unparse(node), node)
-        if isinstance(s, ast.Return):
-            last.add(ast.unparse(whole))
-    own = {ast.dump(whole): s.targets[0].id for s, whole in inlined(function)
-           if isinstance(s, ast.Assign) and isinstance(s.targets[0], ast.Name)}  # fmt: skip
-    whole = [e for text, e in found.items() if text not in last]
-    shorter = [Shorter(own).visit(copy.deepcopy(e)) for e in whole]
-    lent = {ast.unparse(e): e for e in (*shorter, *whole) if not isinstance(e, ast.Name)}
-    return list(lent.values())
+    values = [*inlined(solution)]
+    returned = {ast.unparse(whole) for target, whole in values if isinstance(target, ast.Return)}
+    parts = (n for _, whole in values for n in ast.walk(whole) if isinstance(n, COMPUTED))
+    found = {ast.unparse(n): n for n in parts if not is_negative(n)}
+    lent = [n for text, n in found.items() if text not in returned]
+    own = {ast.dump(whole): target for target, whole in inlined(function)
+           if isinstance(target, ast.Name)}  # fmt: skip
+    shorter = [Replaced(own).visit(copy.deepcopy(n)) for n in lent]
+    lent = [n for n in (*shorter, *lent) if not isinstance(n, ast.Name)]
+    return list({ast.unparse(n): n for n in lent}.values())
 
 
-class Shorter(ast.NodeTransformer):
-    """The same tree with the learner's names for what they stand for."""
+class Replaced(ast.NodeTransformer):
+    """The same tree with other expressions for some, which are known by their dump."""
 
-    def __init__(self, names: dict[str, str]):
-        self.names = names
+    def __init__(self, others: dict[str, ast.expr]):
+        self.others = others
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.expr) and ast.dump(node) in self.names:
-            return ast.Name(self.names[ast.dump(node)], ast.Load())
-        return super().generic_visit(node)
+    def visit(self, node: ast.AST) -> ast.AST:
+        new = self.others.get(ast.dump(node)) if isinstance(node, ast.expr) else None
+        return copy.deepcopy(new) if new else super().visit(node)

@@ -103,22 +103,21 @@ class Search:
     def __init__(self, answer: Answer, known: Exercise, backend: str,
                  expected: list[Observation], wrong: list[int]):  # fmt: skip
         self.answer, self.known, self.backend, self.expected = answer, known, backend, expected
-        count = len(known.probes)
-        self.order = [*wrong, *(i for i in range(count) if i not in wrong)]
+        self.order = [*wrong, *(i for i in range(len(known.probes)) if i not in wrong)]
         self.most = CANDIDATES["trains" if known.trains else known.backends[0]]
         self.most_lines = 0 if known.backends == ("torch",) else MOST_LINES
-        self.limits = [LINES] * count
 
     def run(self, write: Callable[[bytes], None]) -> None:
         """Write each edit that passes: its cost, how far it stays from the solution, its text."""
-        with warnings.catch_warnings(), sandbox.undisturbed(), alarmed(), kept_inside():
+        with warnings.catch_warnings(), sandbox.undisturbed(), kept_inside():
             warnings.simplefilter("ignore")
-            if self.measure() > SLOW:
+            began, tests = time.process_time(), [*self.tests()]
+            if time.process_time() - began > SLOW:
                 return
-            self.fresh = list(fresh_probes(self.known))
+            tests += [(*test, self.most_lines) for test in fresh_probes(self.known)]
             for n, (text, rules) in enumerate(itertools.islice(self.candidates(), self.most)):
                 made = self.made(text)
-                if made and self.passes(made) and self.holds(made):
+                if made and all(self.passes(made, *test) for test in tests):
                     cost = rules.cost(ast.parse(text).body[0])
                     write(json.dumps([*cost, n, text]).encode())
 
@@ -139,17 +138,15 @@ class Search:
             for (place, _), old in zip(changes, before, strict=True):
                 place.put(old)
 
-    def measure(self) -> float:
-        """How many lines the answer itself runs on each probe: a candidate may run three times.
-
-        Returns the seconds that it takes.
-        """
-        began, made = time.process_time(), self.made(ast.unparse(self.answer.tree))
-        for i in range(len(self.limits)):
+    def tests(self) -> Iterator[tuple[Probe, Observation, int]]:
+        """The probes, what they give, and three times the lines that the answer itself runs."""
+        made = self.made(ast.unparse(self.answer.tree))
+        for i in self.order:
+            probe = self.known.probes[i]
             with contextlib.suppress(OutOfTime), counted(self.most_lines) as left:
-                sandbox.observe_probe(made, self.known, self.known.probes[i], self.backend)
-            self.limits[i] = min(max(LINES, 3 * (MOST_LINES - left[0])), self.most_lines)
-        return time.process_time() - began
+                sandbox.observe_probe(made, self.known, probe, self.backend)
+            lines = min(max(LINES, 3 * (MOST_LINES - left[0])), self.most_lines)
+            yield probe, self.expected[i], lines
 
     def made(self, text: str) -> Callable | None:
         """What a candidate's text defines."""
@@ -159,17 +156,8 @@ class Search:
             return scope[self.known.name]
         return None
 
-    def passes(self, made: Callable) -> bool:
-        """Whether a candidate is right on all probes, each within its lines."""
-        return all(self.agrees(made, self.known.probes[i], self.expected[i], self.limits[i])
-                   for i in self.order)  # fmt: skip
-
-    def holds(self, made: Callable) -> bool:
-        """Whether it is right on fresh inputs too."""
-        return all(self.agrees(made, probe, wanted, self.most_lines)
-                   for probe, wanted in self.fresh)  # fmt: skip
-
-    def agrees(self, made: Callable, probe: Probe, wanted: Observation, lines: int) -> bool:
+    def passes(self, made: Callable, probe: Probe, wanted: Observation, lines: int) -> bool:
+        """Whether a candidate is right on a probe, within its lines."""
         with contextlib.suppress(OutOfTime), counted(lines):
             seen = sandbox.observe_probe(made, self.known, probe, self.backend)
             return agree(seen, wanted, self.known)
@@ -194,26 +182,22 @@ def counted(lines: int) -> Iterator[list[int]]:
 
     if lines or not can_signal():
         sys.settrace(count)
-    if can_signal():
-        signal.setitimer(signal.ITIMER_VIRTUAL, ENDLESS)
     try:
-        yield left
+        with alarmed() if can_signal() else contextlib.nullcontext():
+            yield left
     finally:
         sys.settrace(None)
-        if can_signal():
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
 @contextlib.contextmanager
 def alarmed() -> Iterator[None]:
-    """Let the timer of a step that is not Python's end it; what was there before comes back."""
-    if not can_signal():
-        yield
-        return
+    """End a step that is not Python's; what was there before comes back."""
     before = signal.signal(signal.SIGVTALRM, _late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, ENDLESS)
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
 
 
@@ -287,17 +271,11 @@ def same_ends(x: list[str], y: list[str]) -> tuple[int, int]:
 
 
 def statements(tree: ast.AST) -> Iterator[tuple[str, ast.stmt]]:
-    """Each statement below a definition with its text: of a loop or a function the first line."""
-    for s in tree.body:
-        yield from _statement(s)
-
-
-def _statement(s: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
-    inner = [t for name in ("body", "orelse") for t in getattr(s, name, [])]
-    text = ast.unparse(s)
-    yield (text.partition("\n")[0] if inner else text), s
-    for t in inner:
-        yield from _statement(t)
+    """Each statement below another with its text: of a loop or a function the first line."""
+    for s in [*tree.body, *getattr(tree, "orelse", [])]:
+        inner, text = [*statements(s)] if hasattr(s, "body") else [], ast.unparse(s)
+        yield (text.partition("\n")[0] if inner else text), s
+        yield from inner
 
 
 def own_lines(s: ast.stmt) -> range:
@@ -327,28 +305,11 @@ def splice(answer: Answer, old: ast.stmt, new: ast.stmt, made: Definition) -> tu
 
 def smallest(a: ast.AST, b: ast.AST) -> tuple[ast.AST, ast.AST]:
     """The smallest pair of nodes that holds all that differs."""
-    while type(a) is type(b):
-        fields = [(x, y) for x, y in parts(a, b) if dumped(x) != dumped(y)]
-        if len(fields) != 1 or not all(isinstance(x, ast.expr | ast.stmt) for x in fields[0]):
-            break
-        a, b = fields[0]
+    for x, y in zip(ast.iter_child_nodes(a), ast.iter_child_nodes(b), strict=False):
+        alike = ast.dump(copy.deepcopy(a, {id(x): y})) == ast.dump(b)  # with y for x
+        if alike and isinstance(x, ast.expr | ast.stmt) and ast.dump(x) != ast.dump(y):
+            return smallest(x, y)
     return a, b
-
-
-def parts(a: ast.AST, b: ast.AST) -> Iterator[tuple[object, object]]:
-    """The fields of two nodes side by side, lists of one length entry by entry."""
-    for field in a._fields:
-        x, y = getattr(a, field, None), getattr(b, field, None)
-        if isinstance(x, list) and isinstance(y, list) and len(x) == len(y):
-            yield from zip(x, y, strict=True)
-        else:
-            yield x, y
-
-
-def dumped(x: object) -> str:
-    if isinstance(x, list):
-        return repr([dumped(y) for y in x])
-    return ast.dump(x) if isinstance(x, ast.AST) else repr(x)
 
 
 # ---------------------------------------------------------------- why

@@ -8,9 +8,8 @@ from workshop.checks.syntax import (
     arguments,
     called,
     distance,
-    functions,
-    is_computed,
     locals_of,
+    operands,
     pairs,
     words,
 )
@@ -25,33 +24,25 @@ class Rules:
     """Whether an edit of an answer is one that a learner may have meant."""
 
     def __init__(self, answer: Definition, solution: Definition):
-        below = ast.unparse(answer).partition("\n")[2]
-        self.own, self.bag = locals_of(answer), words(below, locals_of(answer))
+        trees = answer, solution
+        self.bag, self.target = (words(ast.unparse(t), locals_of(t)) for t in trees)
         self.read, self.odd = reads(answer), senseless(answer)
-        self.target = words(ast.unparse(solution).partition("\n")[2], locals_of(solution))
-        self.parameters = frozenset(arguments(answer))
-        self.arguments = [x for x in arguments(answer) if self.read[x]]
-        self.before, self.goal = pairs(answer), pairs(solution)
+        self.arguments = arguments(answer)
+        self.before, self.goal = map(pairs, trees)
 
     def allow(self, changed: Definition, text: str) -> bool:
         """By the words of an answer after an edit, those that are read, and what they say."""
-        stored = stores(changed)
-        bag = words(text.partition("\n")[2], frozenset(stored) - self.parameters)
-        came = bag - self.bag
-        if distance(self.bag, bag) > MOST or not self.leads_on(bag, came):
+        bag = words(text, locals_of(changed))
+        if distance(self.bag, bag) > MOST or not self.leads_on(bag):
             return False
-        read = reads(changed)
-        return (
-            all(read[x] for x in self.arguments)  # every argument stays in use
-            and not any(self.read[x] and not read[x] for x in stored)  # and every line
-            and senseless(changed) <= self.odd
-            and not dead_code(changed)
-        )
+        read, names = reads(changed), (*self.arguments, *locals_of(changed))
+        in_use = all(read[x] for x in names if self.read[x])  # every argument, every line
+        return in_use and senseless(changed) <= self.odd
 
-    def leads_on(self, bag: Counter, came: Counter) -> bool:
+    def leads_on(self, bag: Counter) -> bool:
         """Whether it comes nearer to the solution, or stays near it with the solution's words."""
         farther = distance(bag, self.target) - distance(self.bag, self.target)
-        return farther < 0 or (farther <= SLACK and all(w in self.target for w in came))
+        return farther < 0 or (farther <= SLACK and all(w in self.target for w in bag - self.bag))
 
     def cost(self, changed: Definition) -> tuple[int, int]:
         """How much an edit changes, and how far from the solution it stays."""
@@ -79,19 +70,6 @@ def base_of(n: ast.AST) -> ast.AST:
     return n
 
 
-def stores(tree: Definition) -> set[str]:
-    names = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
-    return {n.id for n in names if isinstance(n.ctx, ast.Store)}
-
-
-def dead_code(tree: Definition) -> bool:
-    """Whether lines stand behind a `return`, or a function has lost its lines."""
-    ends = ast.Return | ast.Continue | ast.Break
-    found = (getattr(n, f, None) for n in ast.walk(tree) for f in ("body", "orelse"))
-    early = any(isinstance(s, ends) for b in found if isinstance(b, list) for s in b[:-1])
-    return early or not all(f.body for f in functions(tree).values())
-
-
 def senseless(tree: Definition) -> int:
     """How often something is written that nobody means: n // n, x + 0, a / -2, - -x, x = x."""
     return sum(SENSE[type(n)](n) for n in ast.walk(tree) if type(n) in SENSE)
@@ -115,34 +93,21 @@ def in_operation(n: ast.BinOp) -> int:
 
 
 def in_call(n: ast.Call) -> int:
-    """The same argument twice, a function of itself, a method of a new module."""
-    texts = {ast.unparse(a) for a in n.args}
-    method = isinstance(n.func, ast.Attribute) and is_computed(n.func.value)
-    again = n.func.value if method else (n.args or [None])[0]
-    again = again.value if isinstance(again, ast.Starred) else again
-    count = len(texts) < len(n.args) and called(n) in TWICE
-    if method and isinstance(again, ast.Call) and ast.unparse(again.func).startswith("nn."):
-        count += 1  # a method of a module or parameter that was just made
-    inside = (m for a in n.args for m in ast.walk(a))  # the mean of a mean
-    count += called(n) in REDUCED and any(called(m) == called(n) for m in inside)
-    return count + (isinstance(again, ast.Call) and called(n) == called(again))
-
-
-def in_comparison(n: ast.Compare) -> int:
-    return any(ast.dump(n.left) == ast.dump(c) for c in n.comparators)
-
-
-def in_slice(n: ast.Slice) -> int:
-    """From 0 to the end: everything."""
-    begin = getattr(n.lower, "value", None)
-    return begin == 0 and n.upper is None and n.step is None
+    """The same argument twice, the mean of a mean, a function of itself, a new module's method."""
+    name, first = called(n), next(iter(operands(n)), None)
+    inside = (called(m) for a in n.args for m in ast.walk(a))
+    count = name in TWICE and len({ast.unparse(a) for a in n.args}) < len(n.args)
+    count += name in REDUCED and name in inside
+    if isinstance(first, ast.Call):
+        count += called(first) == name
+        count += first not in n.args and ast.unparse(first.func).startswith("nn.")
+    return count
 
 
 SENSE = {
     ast.BinOp: in_operation,
     ast.Call: in_call,
-    ast.Compare: in_comparison,
-    ast.Slice: in_slice,
+    ast.Compare: lambda n: any(ast.dump(n.left) == ast.dump(c) for c in n.comparators),
     ast.UnaryOp: lambda n: isinstance(n.operand, ast.UnaryOp),
     ast.Assign: lambda n: ast.unparse(n.targets[0]) == ast.unparse(n.value),
 }

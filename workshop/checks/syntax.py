@@ -86,17 +86,18 @@ def is_computed(node: ast.expr) -> bool:
     return ast.unparse(node) not in MODULES
 
 
-class Renamed(ast.NodeTransformer):
-    """The same tree with other nodes for some names."""
-
-    def __init__(self, names: dict[str, ast.expr]):
-        self.names = names
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        new = self.names.get(node.id)
-        if new is None or not isinstance(node.ctx, ast.Load):
-            return node
-        return copy.deepcopy(new)
+def operands(node: ast.AST) -> list[ast.expr]:
+    """What an operation works on: what is left without it, or may be another expression."""
+    if isinstance(node, ast.Call):
+        method = isinstance(node.func, ast.Attribute) and is_computed(node.func.value)
+        first = [node.func.value] if method else node.args[:1]
+        return [x for x in first if not isinstance(x, ast.Starred)]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return [] if isinstance(node.operand, ast.Constant) else [node.operand]
+    turned = isinstance(node, ast.Attribute) and node.attr in ("T", "mT")
+    return [node.value] if turned or isinstance(node, ast.Subscript) else []
 
 
 def bare(tree: Definition) -> Definition:
@@ -124,24 +125,22 @@ def locals_of(tree: Definition) -> frozenset[str]:
     return frozenset(assigned(tree)) - set(arguments(tree))
 
 
-def tokens(text: str, own: frozenset[str] = frozenset()) -> list[str]:
-    """The words and signs of a text; local names are one word, np.f(x) and x.f() the same."""
-    found = WORD.findall(HOMES.sub(lambda m: "None" if "newaxis" in m[0] else "", text))
+def tokens(text: str, own: frozenset[str]) -> list[str]:
+    """The words and signs below the first line of a definition; local names are one word,
+    np.f(x) and x.f() the same."""
+    below = text.partition("\n")[2]
+    found = WORD.findall(HOMES.sub(lambda m: "None" if "newaxis" in m[0] else "", below))
     return ["v" if w in own else f"{float(w):g}" if w[0].isdigit() else w for w in found]
 
 
-def words(text: str, own: frozenset[str] = frozenset()) -> Counter:
-    """The words of a text as a bag, without brackets."""
+def words(text: str, own: frozenset[str]) -> Counter:
+    """The words of a definition as a bag, without brackets."""
     return Counter(w for w in tokens(text, own) if w not in BRACKETS)
 
 
-def body_text(tree: Definition) -> str:
-    return "\n".join(map(ast.unparse, tree.body))
-
-
 def pairs(tree: Definition) -> Counter:
-    """The words of a body with brackets, and neighbours: what tells an exchange from nothing."""
-    found = tokens(body_text(tree), locals_of(tree))
+    """The words with brackets, and neighbours: what tells an exchange from nothing."""
+    found = tokens(ast.unparse(tree), locals_of(tree))
     return Counter(found) + Counter(itertools.pairwise(found))
 
 
