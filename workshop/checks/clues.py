@@ -64,10 +64,7 @@ def in_common(known: Exercise, wrong: Sequence[int], text: str) -> list[str]:
 
 def by_chance(function: Callable, known: Exercise, backend: str) -> bool:
     """Whether two calls with the same arguments give different results."""
-    twice = [
-        Probe("", lambda fn, p=p: same(fn(*p.args), fn(*p.args)))
-        for p in known.probes[:3]
-        if p.args
-    ]
+    given = [p.args for p in known.probes[:3] if p.args]
+    twice = [Probe("", lambda fn, args=args: same(fn(*args), fn(*args))) for args in given]
     seen = observe_apart(function, replace(known, probes=twice), backend) if twice else []
     return any(one.value is False for one in seen)

@@ -14,33 +14,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
+from itertools import permutations
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from workshop.checks import clues
+from workshop.checks import clues, sandbox
 from workshop.checks.compare import Opaque, Raised, TimedOut, difference, kind_of, same
 from workshop.checks.repair import Answer, Repair, answer_of, repair_of
-from workshop.checks.sandbox import (
-    Observation,
-    agree,
-    observe,
-    observe_apart,
-    observe_probe,
-    undisturbed,
-)
+from workshop.checks.sandbox import Observation, agree, observe, observe_apart
 from workshop.exercises import find
 from workshop.exercises.exercise import Exercise, Probe, Slip, Untested, edited, made
 
 RIGHT, WRONG, NOT_ATTEMPTED = "right", "wrong", "not attempted"
 TENSOR = set("torch F nn view permute unsqueeze contiguous masked_fill dim keepdim".split())
-MISFIT = (
-    "ndarray",
-    "Tensor",
-    "unexpected keyword",
-    "must be tensor",
-)  # in errors of another backend
+MISFIT = ("ndarray", "Tensor", "unexpected keyword", "must be tensor")  # another backend's errors
 STATED = {"its parameters", "no hook is left"}  # what a module, a model is asked for first
 WORDS = 60  # of a message, before the fold
 
@@ -102,30 +91,28 @@ def grade(function: Any, exercise: str | None = None) -> Verdict:
 def explained(verdict: Verdict, seen: list[Observation], function: Any, known: Exercise) -> Verdict:
     """Where no slip is sure: the change that repairs it, else what it depends on."""
     wrong, lead = wrong_of(known, seen), obvious(verdict.evidence, seen, known)
-    lead = lead and begun(lead)
     if clues.by_chance(function, known, verdict.backend):
-        told = [clues.CHANCE, *sentences(known, verdict.evidence, seen)[:1]]
-        return replace(verdict, message=brief(told))
+        first, *_ = sentences(known, verdict.evidence, seen)
+        return replace(verdict, message=brief([clues.CHANCE, first]))
     answer = answer_of(function, known) if known.is_class or known.parameters else None
     repair = repair_of(answer, known, verdict.backend, expected_of(known.name), wrong)
     if repair is None:
-        told = unexplained(verdict, seen, known, answer)
-        return replace(verdict, message=brief(told))
+        return replace(verdict, message=brief(unexplained(verdict, seen, known, answer)))
     if repair.why:
-        told = [f"Line {repair.line}: {repair.why}"]
+        told = f"Line {repair.line}: {repair.why}"
     elif repair.rivals:
-        told = [f"Look at line {repair.line}: a change there passes every test."]
+        told = f"Look at line {repair.line}: a change there passes every test."
     else:
         more = repair.before.count("\n")
         lines = f"lines {repair.line} to {repair.line + more}" if more else f"line {repair.line}"
-        told = [f"One change in {lines} passes every test."]
-    return replace(verdict, message=brief([*filter(None, [lead]), *told]), repair=repair)
+        told = f"One change in {lines} passes every test."
+    return replace(verdict, message=brief([lead and begun(lead), told]), repair=repair)
 
 
 def brief(sentences: Sequence[str], most: int = WORDS) -> str:
     """As many of the sentences, in order, as make no more than `most` words; the first always."""
-    text = sentences[0]
-    for more in filter(None, sentences[1:]):
+    text, *rest = filter(None, sentences)
+    for more in rest:
         if len(f"{text} {more}".split()) <= most:
             text = f"{text} {more}"
     return text
@@ -208,7 +195,7 @@ def backends_for(function: Callable, known: Exercise) -> list[str]:
 def expected_of(name: str) -> list[Observation]:
     """What the reference gives on each probe."""
     known = find(name)
-    with undisturbed():
+    with sandbox.undisturbed():
         return list(observe(known.reference, known, known.backends[0]))
 
 
@@ -224,8 +211,8 @@ class Trace(Sequence):
     def __getitem__(self, i: int) -> Observation:
         if i not in self.seen:
             probe, backend = self.known.probes[i], self.known.backends[0]
-            with undisturbed():
-                self.seen[i] = observe_probe(self.function, self.known, probe, backend)
+            with sandbox.undisturbed():
+                self.seen[i] = sandbox.observe_probe(self.function, self.known, probe, backend)
         return self.seen[i]
 
 
@@ -239,10 +226,8 @@ def traces_of(name: str) -> list[tuple[Slip, Trace]]:
     return [(slip, trace_of(name, slip.wrong)) for slip in find(name).slips]
 
 
-def pair_of(name: str, i: int, j: int) -> Trace | None:
-    """What slips i and j give together, None where one leaves no place for the other."""
-    known = find(name)
-    a, b = known.slips[i], known.slips[j]
+def pair_of(name: str, a: Slip, b: Slip) -> Trace | None:
+    """What two slips give together, None where one leaves no place for the other."""
     both = edited(a.wrong, b.edits) if a.right == b.right else a.wrong
     undone = any(new and new in b_new for _, new in a.edits for _, b_new in b.edits)
     if both not in (a.wrong, b.wrong) and not undone:
@@ -348,17 +333,17 @@ def _almost(known: Exercise, seen: list[Observation], wrong: list[int]) -> Slip 
 def _two_slips(known: Exercise, seen: list[Observation], first: int) -> tuple[Slip, Slip] | None:
     """Two slips that together give what an answer gives; not where it gives too little to tell: it
     raises, or gives one number, always the same, where it is wrong."""
-    expected, count = expected_of(known.name), len(known.slips)
+    expected = expected_of(known.name)[first]
     given = [o.value for o in seen if not isinstance(o.value, Raised)]
     few = all(isinstance(x, int | float | str) for x in given) and len({*map(str, given)}) < 4
     if known.trains or 2 * len(given) < len(seen) or few:
         return None
-    for i, j in ((i, j) for i in range(count) for j in range(count) if i != j):
-        trace = pair_of(known.name, i, j)
-        if trace is None or agree(trace[first], expected[first], known):
+    for a, b in permutations(known.slips, 2):
+        trace = pair_of(known.name, a, b)
+        if trace is None or agree(trace[first], expected, known):
             continue
         if all(_does_no_less(o, trace[k], known) for k, o in enumerate(seen)):
-            return known.slips[i], known.slips[j]
+            return a, b
     return None
 
 

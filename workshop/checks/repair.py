@@ -225,10 +225,8 @@ def fresh_probes(known: Exercise) -> Iterator[tuple[Probe, Observation]]:
 
 def other(x: Any, rng: np.random.Generator) -> Any:
     """Other numbers of the same kind: floats drawn anew, whole numbers in another order."""
-    if isinstance(x, dict):
-        return {key: other(value, rng) for key, value in x.items()}
-    if type(x) in (list, tuple):
-        return type(x)(other(value, rng) for value in x)
+    if isinstance(x, dict) or type(x) in (list, tuple):
+        return sandbox.each(lambda value: other(value, rng), x)
     if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.size:
         new = rng.normal(size=x.shape) * (np.nanstd(np.where(np.isfinite(x), x, 0)) or 1)
         free = np.isfinite(x).all() and x.min() < 0

@@ -92,7 +92,7 @@ def _to_torch(x: Any) -> Any:
     if isinstance(x, np.random.Generator):
         return torch.Generator().manual_seed(int(x.integers(2**31)))
     if isinstance(x, dict | list | tuple):
-        return _each(_to_torch, x)
+        return each(_to_torch, x)
     if callable(x) and not isinstance(x, torch.nn.Module | type):
         return lambda *args: _to_torch(x(*(plain(arg, "torch") for arg in args)))
     return x
@@ -123,10 +123,10 @@ def _from_torch(x: Any) -> Any:
     """The same with arrays for tensors, and a number for one without axes."""
     if isinstance(x, sys.modules["torch"].Tensor):
         return _to_numpy(x) if x.ndim else x.item()
-    return _each(_from_torch, x) if type(x) in (dict, list, tuple) else x
+    return each(_from_torch, x) if type(x) in (dict, list, tuple) else x
 
 
-def _each(change: Callable, x: Any) -> Any:
+def each(change: Callable, x: Any) -> Any:
     """A dictionary, list or tuple with each entry changed."""
     if isinstance(x, dict):
         return {key: change(value) for key, value in x.items()}
@@ -323,10 +323,9 @@ def _report(sink: int, mark: bytes, work: Work, seconds: float, memory: int) -> 
 
 def _end(child: int, seconds: float) -> bool:
     """End a fork and what it started; whether it had used up its time on the processor."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):  # it may have no group of its own yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(child, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):  # the learner's code waits for it, or for none
         _, status, used = os.wait4(child, 0)
         late = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU
@@ -427,7 +426,7 @@ def has_threads() -> bool:
 
 
 def _interrupt(thread: threading.Thread, seconds: float) -> TimedOut | None:
-    """Wait for a thread; one that is late is interrupted again and again for a second.
+    """Wait for a thread; one that is late gets OutOfTime, again and again for a second.
 
     This thread does nothing meanwhile: the process's time on the processor is that of the answer.
     """
@@ -439,13 +438,8 @@ def _interrupt(thread: threading.Thread, seconds: float) -> TimedOut | None:
     late = TimedOut(waited=used < seconds) if thread.is_alive() else None
     end = time.monotonic() + 1
     while thread.is_alive() and time.monotonic() < end:
-        interrupt(thread)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
+        )
         thread.join(0.05)
     return late
-
-
-def interrupt(thread: threading.Thread) -> None:
-    """Raise OutOfTime in a thread, at its next line of Python."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
-    )
