@@ -23,7 +23,6 @@ from workshop.exercises import asked as asked_by_notebook
 from workshop.exercises import exercises, nearest
 from workshop.exercises.exercise import Exercise
 
-STATUS = {RIGHT: "right", WRONG: "not yet", NOT_ATTEMPTED: "not attempted"}
 STEPS = ("a nudge", "the idea")
 OURS = ("helpers.", "workshop.")  # whose functions are no answers
 DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)\s*\(", re.MULTILINE)
@@ -32,12 +31,12 @@ TOOLS = re.compile(r"^from workshop import .*\bcheck\b", re.MULTILINE)  # the ta
 
 @dataclass(frozen=True)
 class Checked:
-    """A check: what it found, after how many cells, and whether the answer was a new one."""
+    """A check: what it found, whether the answer was a new one, and after how many cells."""
 
-    status: str
-    cells: int
+    status: str = NOT_ATTEMPTED
     code: tuple[CodeType, ...] = ()
     is_new: bool = False
+    cells: int = 0
 
 
 class Memory:
@@ -66,8 +65,7 @@ def check(function: Any = None) -> Any:
         return function
     function = as_written(function)
     if str(getattr(function, "__module__", "")).startswith(OURS):  # a check's own result
-        before = Memory.checked.get(known.name, Checked(NOT_ATTEMPTED, 0))
-        remember(known.name, replace(before, cells=len(cells_run())))
+        remember(known.name, Memory.checked.get(known.name, Checked()))
         text = f"`{known.name}` is the course's own now: run the cell with your function first."
         page.display(page.note("not attempted", text, folded(known)))
         return function
@@ -77,10 +75,10 @@ def check(function: Any = None) -> Any:
 def handed_back(function: Any, known: Exercise) -> Any:
     """Judge an answer and show the verdict; returns what the notebook goes on with."""
     verdict, before = judged(function, known), Memory.checked.get(known.name)
-    parts = (function, *vars(function).values()) if hasattr(function, "__dict__") else ()
+    parts = (function, *getattr(function, "__dict__", {}).values())
     code = tuple(part.__code__ for part in parts if isinstance(part, FunctionType))
     is_new = before is None or before.code != code
-    remember(known.name, Checked(verdict.status, len(cells_run()), code, is_new))
+    remember(known.name, Checked(verdict.status, code, is_new))
     if verdict.status != RIGHT:
         page.display(shown(verdict, known))
         return known.reference
@@ -93,7 +91,7 @@ def handed_back(function: Any, known: Exercise) -> Any:
 def remember(name: str, found: Checked) -> None:
     """Remember a check as the newest."""
     Memory.checked.pop(name, None)
-    Memory.checked[name], Memory.named = found, None
+    Memory.checked[name], Memory.named = replace(found, cells=len(cells_run())), None
 
 
 def judged(function: Any, known: Exercise) -> Verdict:
@@ -127,7 +125,7 @@ def name_of(function: Any) -> str:
 def unknown(function: Any) -> str:
     """Say why there is nothing to check, and what could be checked."""
     name = name_of(function)
-    if function is None or not callable(function):
+    if not callable(function):
         given = "It got nothing" if function is None else f"This is {type_name(plain(function))}"
         return f"`check` takes the function itself: {example('check')}. {given}. {offered()}"
     if name in ("", "<lambda>"):
@@ -166,27 +164,22 @@ def shown(verdict: Verdict, known: Exercise, kept: str = "") -> Shown:
         help = page.paragraph(f'Help: `hint("{name}")`, `solution("{name}")`.')
         plain = f"{name}: not attempted. The course's own is used until yours is right."
         return Shown(page.card("not attempted", text, help), plain)
-    status, message = STATUS[verdict.status], verdict.message.replace("Right on ", "tried on ", 1)
-    seen = page.change(verdict.repair) if verdict.repair else ("", "")
-    case = ("", "")
-    if verdict.evidence:
-        case = page.evidence_of(verdict.evidence, message, known.whole_numbers)
-    markup = seen[0] + case[0] + (page.paragraph(kept) if kept else "")
-    markup += way(known) if verdict.status == RIGHT else folded(known)
-    pause = "," if verdict.status == RIGHT else "."
-    lines = filter(None, [f"{name}: {status}{pause} {message}", seen[1], case[1], kept])
-    return page.said(page.card(status, f"`{name}`: {message}", markup), "\n".join(lines))
+    right, message = verdict.status == RIGHT, verdict.message.replace("Right on ", "tried on ", 1)
+    repair, case = verdict.repair, verdict.evidence
+    seen = page.change(repair) if repair else ("", "")
+    found = page.evidence_of(case, message, known.whole_numbers) if case else ("", "")
+    body = seen[0] + found[0] + (page.paragraph(kept) if kept else "") + folded(known, not right)
+    begin = f"{name}: right, " if right else f"{name}: not yet. "
+    lines = filter(None, [begin + message, seen[1], found[1], kept])
+    card = page.card("right" if right else "not yet", f"`{name}`: {message}", body)
+    return page.said(card, "\n".join(lines))
 
 
-def folded(known: Exercise) -> str:
-    """Two hints and the solution, each to be opened by itself."""
-    hints = zip(STEPS, known.hints, strict=True)
-    return "".join(page.fold(step, page.paragraph(text)) for step, text in hints) + way(known)
-
-
-def way(known: Exercise) -> str:
-    """The solution, folded."""
-    return page.fold("solution", page.code(known.solution))
+def folded(known: Exercise, hints: bool = True) -> str:
+    """The two hints, where they help, and the solution, each to be opened by itself."""
+    told = zip(STEPS, known.hints, strict=True) if hints else ()
+    markup = "".join(page.fold(step, page.paragraph(text)) for step, text in told)
+    return markup + page.fold("solution", page.code(known.solution))
 
 
 # ---------------------------------------------------------------- help
@@ -215,8 +208,7 @@ def solution(name: str | Callable | None = None) -> None:
 
 def asked(name: Any, command: str) -> Exercise | None:
     """The exercise that is meant, by default the one being written; without one, what there is."""
-    if name is None:
-        name = current()
+    name = current() if name is None else name
     given = name if isinstance(name, str) else name_of(name)
     known = exercises().get(given)
     if known is None:
@@ -234,8 +226,7 @@ def progress() -> None:
         count = f"{sum(name in done for name in names)} of {len(names)}"
         marks = ", ".join(f"{'✓' if name in done else '○'} {name}" for name in names)
         rows.append([f"{notebook} · {TITLES[notebook]}", count, marks])
-    every, key = set(exercises()), "✓ done, ○ open"
-    title = f"{len(every & done)} of {len(every)} exercises done"
+    title, key = f"{len(done)} of {len(exercises())} exercises done", "✓ done, ○ open"
     lines = [f"{title}.", *(f"{head}, {count}: {marks}" for head, count, marks in rows), key]
     markup = page.overview(title, ["notebook", "done", key], rows)
     if obstacle:

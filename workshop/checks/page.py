@@ -5,23 +5,15 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from textwrap import indent
 from typing import Any
 
 import numpy as np
 
 from helpers import given
-from workshop.checks.compare import (
-    ATOL,
-    RTOL,
-    Opaque,
-    Raised,
-    TimedOut,
-    in_plain_words,
-    kind_of,
-    same,
-    shown,
-)
+from workshop.checks import compare
+from workshop.checks.compare import Opaque, Raised, TimedOut, differing, in_plain_words
 from workshop.checks.judge import Evidence
 from workshop.checks.repair import Repair, same_ends
 from workshop.tables import Shown, display, overview, table_html, table_text  # noqa: F401 (for verdicts)
@@ -34,7 +26,7 @@ FOLD = "display:inline-block;vertical-align:top;margin:4px 20px 0 0"
 ASIDE = "display:inline-block;vertical-align:top;margin:0 16px 0 0"
 MARKED = "color:inherit;border-radius:2px;background:"  # what goes, what comes
 GONE, CAME = MARKED + "rgba(194,100,10,.28)", MARKED + "rgba(22,136,90,.28)"
-HIGH, WIDE, MANY = 8, 8, 80  # rows and columns of a table that is shown, and cells of all inputs
+LARGE, MANY = 8, 80  # rows or columns of a table that is shown, and cells of all inputs
 OPEN = 24  # cells of inputs that stand open; more are folded
 LONG = 88  # letters of a value in a line of text
 
@@ -49,7 +41,7 @@ class Table:
     framed: tuple[int, int] | None = None
 
 
-Part = str | list[Table]  # a line, with code between backticks; tables that stand side by side
+Part = str | Table  # a line, with code between backticks; a table, beside those next to it
 
 
 # ---------------------------------------------------------------- the line to change
@@ -57,10 +49,10 @@ Part = str | list[Table]  # a line, with code between backticks; tables that sta
 
 def change(repair: Repair) -> tuple[str, str]:
     """The learner's line and what it becomes, what differs marked: HTML and text."""
-    before, after = repair.before or "(a new line here)", repair.after or "(nothing)"
-    rows = [(f"line {repair.line}, yours:", before, GONE)]
-    rows += [("changed:", after, CAME)] * (not repair.rivals)
-    span = (len(before), 0) if repair.rivals else common(before, after)
+    before = repair.before or "(a new line here)"
+    after = before if repair.rivals else repair.after or "(nothing)"
+    rows = [(f"line {repair.line}, yours:", before, GONE), ("changed:", after, CAME)]
+    rows, span = rows[: 2 - repair.rivals], common(before, after)
     markup = "".join(paragraph(head) + code(text, span, style) for head, text, style in rows)
     return markup, "\n".join(f"{head}\n{indent(text, ' ' * 4)}" for head, text, _ in rows)
 
@@ -103,14 +95,13 @@ def grid(array: np.ndarray) -> list[list[str]]:
 
 def is_small(array: np.ndarray) -> bool:
     """Whether an array fits into a table."""
-    rows, columns = np.atleast_2d(array).shape[-2:]
-    return 0 < array.ndim <= 2 and 0 < rows <= HIGH and 0 < columns <= WIDE
+    return 0 < array.ndim <= 2 and 0 < min(array.shape) and max(array.shape) <= LARGE
 
 
 def summary(x: Any) -> str:
     """Say in a few words what a value is that is not shown in full."""
     if isinstance(x, np.ndarray):
-        return f"{kind_of(x)} of shape {x.shape}"
+        return f"{compare.kind_of(x)} of shape {x.shape}"
     if isinstance(x, np.random.Generator):
         return "a random generator"
     if isinstance(x, dict) and any(isinstance(v, dict | np.ndarray | tuple) for v in x.values()):
@@ -122,7 +113,7 @@ def summary(x: Any) -> str:
         return ", ".join(map(summary, x))
     if isinstance(x, list | tuple) and any(isinstance(v, np.ndarray) for v in x):
         return "an array in a list" if len(x) == 1 else f"{len(x)} arrays"
-    text = shown(x)
+    text = compare.shown(x)
     return f"`{text}`" if len(text) <= LONG else f"`{text[: LONG - 1]}…`"
 
 
@@ -142,7 +133,7 @@ def inputs_of(inputs: dict[str, Any]) -> list[Part]:
         else:
             said.append(f"`{name}`: {summary(value)}")
     line = [("With " if made else "For ") + ", ".join(said) + "."] if said else []
-    return [*([made] if made else []), *line]
+    return [*made, *line]
 
 
 # ---------------------------------------------------------------- expected and obtained
@@ -152,7 +143,7 @@ def contrast(expected: Any, obtained: Any, whole: bool = False) -> list[Part]:
     """What must come out beside what came out: only the part that differs."""
     if failed := failing(obtained):
         stated = isinstance(expected, dict)  # findings are no result
-        return [*([] if stated else outcome("expected", expected)), f"yours: {failed}"]
+        return [*([] if stated else [outcome("expected", expected)]), f"yours: {failed}"]
     if isinstance(expected, dict) and isinstance(obtained, dict):
         return contrast_of_dicts(expected, obtained, whole)
     if isinstance(expected, list) and isinstance(obtained, list):
@@ -172,73 +163,64 @@ def failing(obtained: Any) -> str:
     return "no answer in time" if late else "`None`" if obtained is None else ""
 
 
-def outcome(caption: str, value: Any) -> list[Part]:
+def outcome(caption: str, value: Any) -> Part:
     """One result by itself; of a batch the first matrix."""
-    if isinstance(value, np.ndarray):
-        index = (0,) * max(0, value.ndim - 2)
-        if value.size and is_small(value[index]):
+    if isinstance(value, np.ndarray) and value.size:
+        index = (0,) * (value.ndim - 2)
+        if is_small(value[index]):
             where = f", [{', '.join(map(str, index))}]" if index else ""
-            return [[Table(f"{caption} {value.shape}{where}", grid(value[index]))]]
-    if isinstance(value, str):
-        return [f"{caption}: {value}"]
-    return [f"{caption}: {number(value) if isinstance(value, int | float) else summary(value)}"]
+            return Table(f"{caption} {value.shape}{where}", grid(value[index]))
+    plain = isinstance(value, int | float | str)
+    return f"{caption}: {number(value) if plain else summary(value)}"
 
 
 def both(expected: Any, obtained: Any) -> list[Part]:
     """Two results that are no arrays of one shape and kind."""
-    parts = [*outcome("expected", expected), *outcome("yours", obtained)]
-    tables = all(isinstance(part, list) for part in parts)
-    return [[table for part in parts for table in part]] if tables else parts
+    return [outcome("expected", expected), outcome("yours", obtained)]
 
 
 def contrast_of_dicts(expected: dict, obtained: dict, whole: bool) -> list[Part]:
     """Statements that must hold and do not; else the first entry that differs."""
-    shared = [key for key in expected if key in obtained]
-    wrong = [key for key in shared if not same(expected[key], obtained[key], whole)]
-    if expected.keys() != obtained.keys() and not wrong:
-        failed = [f"does not hold: {key}" for key, value in obtained.items() if value is False]
-        return failed or both(expected, obtained)
-    failed = [key for key in wrong if expected[key] is True and obtained[key] is False]
-    if failed:
+    wrong = differing(expected, obtained, whole)
+    failed = [key for key in wrong or obtained if obtained[key] is False]
+    if failed := [key for key in failed if expected.get(key, True) is True]:
         return [f"does not hold: {key}" for key in failed[:3]]
-    key = wrong[0] if wrong else next(iter(expected))
-    return [f"{key}:", *contrast(expected[key], obtained[key], whole)]
+    if not wrong:
+        return both(expected, obtained)
+    return [f"{wrong[0]}:", *contrast(expected[wrong[0]], obtained[wrong[0]], whole)]
 
 
 def contrast_of_lists(expected: list, obtained: list, whole: bool) -> list[Part]:
     """Several results: the first that differs; a list of words or numbers: both."""
-    several = any(isinstance(x, np.ndarray | dict) for x in expected)
+    several = any(isinstance(x, np.ndarray) for x in expected)
     if not several or len(expected) != len(obtained):
         return both(expected, obtained)
-    pairs = enumerate(zip(expected, obtained, strict=True))
-    i = next((i for i, pair in pairs if not same(*pair, whole)), 0)
+    i = differing(expected, obtained, whole)[0]
     return [f"result {i + 1} of {len(expected)}:", *contrast(expected[i], obtained[i])]
 
 
 def contrast_of_arrays(expected: np.ndarray, obtained: np.ndarray) -> list[Part]:
     """Both as tables, the first number that differs framed; of a large array a piece around it."""
     kinds = {expected.dtype.kind, obtained.dtype.kind}
-    if expected.shape != obtained.shape or not (len(kinds) == 1 or kinds <= set("iuf")):
-        return both(expected, obtained)
-    wrong = ~np.isclose(expected.astype(float), obtained.astype(float), RTOL, ATOL, equal_nan=True)
-    if not wrong.any():  # only the kind of number differs
+    alike = expected.shape == obtained.shape and (len(kinds) == 1 or kinds <= set("iuf"))
+    if not alike or not (wrong := compare.unlike(expected, obtained)).any():
         return both(expected, obtained)
     place, axes = tuple(map(int, np.argwhere(wrong)[0])), max(0, expected.ndim - 2)
-    batch, inner = place[:axes], expected.shape[axes:]
-    window = tuple(map(span, place[axes:], inner, (HIGH, WIDE)))
-    framed = (0, *(i - piece.start for i, piece in zip(place[axes:], window, strict=True)))[-2:]
+    batch, inner = place[:axes], place[axes:]
+    window = tuple(map(span, inner, expected.shape[axes:]))
+    framed = (0, *(i - piece.start for i, piece in zip(inner, window, strict=True)))[-2:]
     rows = grid(np.vstack([np.atleast_2d(a[batch][window]) for a in (expected, obtained)]))
     where, half = place_of(expected.shape, batch, window), len(rows) // 2
     if expected.ndim == 1:
-        return [*where, [Table("", rows, ["expected", "yours"], (1, framed[1]))]]
+        return [*where, Table("", rows, ["expected", "yours"], (1, framed[1]))]
     yours = Table("yours", rows[half:], framed=framed)
-    return [*where, [Table("expected", rows[:half]), yours]]
+    return [*where, Table("expected", rows[:half]), yours]
 
 
-def span(index: int, length: int, limit: int) -> slice:
-    """A piece of an axis, not longer than the limit, that holds the index."""
-    start = max(0, min(index - 1, length - limit))
-    return slice(start, min(length, start + limit))
+def span(index: int, length: int) -> slice:
+    """A piece of an axis, as long as a table may be, that holds the index."""
+    start = max(0, min(index - 1, length - LARGE))
+    return slice(start, min(length, start + LARGE))
 
 
 def place_of(shape: tuple, batch: tuple, window: tuple) -> list[Part]:
@@ -310,12 +292,12 @@ def evidence_of(evidence: Evidence, message: str, whole: bool = False) -> tuple[
     parts = [p for p in parts if not isinstance(p, str) or told_of(p) not in message]
     if parts and isinstance(parts[-1], str) and parts[-1].endswith(":"):  # all below it is told
         parts.pop()
-    tables = (table for part in inputs if isinstance(part, list) for table in part)
-    size = sum(len(row) for table in tables for row in table.cells)
+    size = sum(len(row) for p in inputs if isinstance(p, Table) for row in p.cells)
     head, given_in, result = map(shown_parts, ([] if told else [label], inputs, parts))
-    opened = fold("what goes in", given_in[0]) if size > OPEN else given_in[0]
-    folded = f"<div>{opened}</div>" if size > OPEN else opened
-    return head[0] + folded + result[0], "\n".join(t for _, t in (head, given_in, result) if t)
+    markup = given_in[0]
+    if size > OPEN:
+        markup = f"<div>{fold('what goes in', markup)}</div>"
+    return head[0] + markup + result[0], "\n".join(t for _, t in (head, given_in, result) if t)
 
 
 def told_of(part: str) -> str:
@@ -324,25 +306,22 @@ def told_of(part: str) -> str:
 
 
 def shown_parts(parts: Sequence[Part]) -> tuple[str, str]:
-    """Parts of the evidence as HTML and as text."""
+    """Parts of the evidence as HTML and as text; tables that meet stand side by side."""
     markup, lines = "", []
-    for part in parts:
-        several = isinstance(part, list)
-        markup += f"<div>{''.join(map(html_of, part))}</div>" if several else paragraph(part)
-        lines += map(text_of, part) if several else [part.replace("`", "")]
+    for is_line, group in groupby(parts, lambda part: isinstance(part, str)):
+        seen = [(paragraph(p), p.replace("`", "")) if is_line else drawn(p) for p in group]
+        inside = "".join(html for html, _ in seen)
+        markup += inside if is_line else f"<div>{inside}</div>"
+        lines += [text for _, text in seen]
     return markup, printable("\n".join(lines))
 
 
-def html_of(table: Table) -> str:
-    """A table beside others, one cell framed."""
-    styles = [[FRAME * (table.framed == (i, j)) for j, _ in enumerate(row)]
-              for i, row in enumerate(table.cells)]  # fmt: skip
+def drawn(table: Table) -> tuple[str, str]:
+    """A table beside others as HTML, one cell framed, and as text, that cell in brackets."""
+    cells, styles = [[*row] for row in table.cells], [[""] * len(row) for row in table.cells]
+    if table.framed:
+        i, j = table.framed
+        cells[i][j], styles[i][j] = f"[{cells[i][j]}]", FRAME
     markup = table_html(table.cells, table.heads, (), table.caption, styles)
-    return f'<div style="{ASIDE}">{markup}</div>'
-
-
-def text_of(table: Table) -> str:
-    """A table as text, the framed cell in brackets."""
-    cells = [[f"[{cell}]" if table.framed == (i, j) else cell for j, cell in enumerate(row)]
-             for i, row in enumerate(table.cells)]  # fmt: skip
-    return f"{table.caption}:\n" * bool(table.caption) + table_text(cells, table.heads, ())
+    caption = f"{table.caption}:\n" if table.caption else ""
+    return f'<div style="{ASIDE}">{markup}</div>', caption + table_text(cells, table.heads, ())

@@ -7,7 +7,7 @@ import linecache
 import symtable
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -17,7 +17,6 @@ from workshop.exercises import exercises
 LEARNERS = ("my_transformer", "__main__")  # modules of theirs
 FUTURE = "from __future__ import annotations"  # what they name need not be imported
 LONG = 2000  # letters of a constant
-TENSORS = "from workshop.checks.sandbox import on_tensors"
 
 
 class Obstacle(Exception):
@@ -38,7 +37,7 @@ class Piece:
         lines = self.imports | {f"from workshop.mine import {name}" for name in self.wanted}
         *used, answer = self.definitions.values()
         if tensors:
-            lines.add(TENSORS)
+            lines.add("from workshop.checks.sandbox import on_tensors")
             answer = "@on_tensors\n" + answer.removeprefix("@on_tensors\n")
         imports = "\n".join(sorted(lines, key=lambda line: (line.startswith("from"), line)))
         head = "\n\n".join(filter(None, [f'"""{title}"""', FUTURE, imports]))
@@ -109,13 +108,11 @@ def names_used(source: str) -> list[str]:
     return list(dict.fromkeys(_globals(symtable.symtable(ast.unparse(tree), "kept", "exec"))))
 
 
-def _globals(table: symtable.SymbolTable) -> Iterator[str]:
+def _globals(table: symtable.SymbolTable) -> list[str]:
     top = table.get_type() == "module"
-    for symbol in table.get_symbols():
-        if symbol.is_referenced() if top else symbol.is_global():
-            yield symbol.get_name()
-    for child in table.get_children():
-        yield from _globals(child)
+    named = [s for s in table.get_symbols() if (s.is_referenced() if top else s.is_global())]
+    inside = [name for child in table.get_children() for name in _globals(child)]
+    return [symbol.get_name() for symbol in named] + inside
 
 
 def _add(function: Callable, name: str, piece: Piece) -> None:
