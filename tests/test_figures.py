@@ -11,7 +11,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from helpers import figures
-from helpers.training.progress import loss_curve
+from workshop.training_charts import loss_curve
 from workshop.widgets import AttentionHeatmap, MatrixProduct, PositionExplorer, SoftmaxLab, predict
 
 pytestmark = pytest.mark.slow
@@ -84,7 +84,7 @@ def pictures():
         "heatmap": figures.heatmap(square, words, words, "weights"),
         "bars": figures.bars({"p": [0.5, 0.2, 0.3]}, words, ylabel="p"),
         "curves": figures.curves([0, 1], lines, xlabel="x", ylabel="y", alt="six", title="six"),
-        "loss": loss_curve([3.0, 2.0, 1.0]),
+        "loss": loss_curve([3.0, 2.0, 1.0], 3),
         "positions": PositionExplorer(8, 20).picture(),
         "weights": AttentionHeatmap(square / square.sum(1, keepdims=True), words).picture(),
         "scores": AttentionHeatmap(scores=X[:, :3], tokens=words, causal=True).picture(),

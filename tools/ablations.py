@@ -1,66 +1,34 @@
-"""Train the translator part by part, without one part, and by other recipes; store the table.
+"""Train every line of the table of ablations with every seed, and write it: `make ablations`.
 
-python tools/ablations.py                 every line × three seeds: fifteen minutes on one core
-python tools/ablations.py --workers 16    the same in sixteen processes
-python tools/ablations.py NAME ...        print these lines only, and store nothing
+A process for each core; on one core it takes a quarter of an hour.
 """
 
-import argparse
 import csv
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
-from helpers.training.ablations import (
-    ABLATIONS,
-    BUILT,
-    RECIPES,
-    SEEDS,
-    TABLE,
-    Result,
-    ablation,
-    course_corpus,
-)
+from helpers.training.ablations import ABLATIONS, BUILT, RECIPES, SEEDS, TABLE, Result, ablation
 
-ROOT = Path(__file__).resolve().parents[1]
+PATH = Path(__file__).resolve().parents[1] / "helpers" / "training" / TABLE
 COMMENT = "# made by `make ablations`: the translator of notebook 13, its parts and its recipe\n"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help="such as 'one head'")
-    parser.add_argument("--workers", type=int, default=1, help="processes at a time")
-    parser.add_argument("--steps", type=int, help="so few, to try it out; nothing is stored")
-    asked = parser.parse_args()
-    names = asked.names or [*BUILT, *ABLATIONS, *RECIPES]
-    changed = {} if asked.steps is None else {"steps": asked.steps, "warm_up": 1}
-    lines = [(name, seed, changed) for name in names for seed in SEEDS]
-    results = []
-    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
-        for result in pool.map(line, lines):
-            results.append(result)
-            print("{:36} {}  {:7.2%}  {:.4f}".format(*result), flush=True)
-    if not asked.names and not changed:
-        write(ROOT / "helpers" / "training" / TABLE, results)
-
-
-def line(asked: tuple[str, int, dict]) -> Result:
-    """One line of the table with one seed, in a process of its own."""
-    torch.set_num_threads(1)  # sums in the same order on every machine
-    name, seed, changed = asked
-    return ablation(name, seed, *course_corpus(), **changed)
-
-
-def write(path: Path, results: list[Result]) -> None:
-    """Store results as CSV, rounded to what a reader compares."""
-    with open(path, "w", encoding="utf-8", newline="") as file:
+    """Print each line as soon as it is measured, then write the table."""
+    lines = product([*BUILT, *ABLATIONS, *RECIPES], SEEDS)
+    # With one thread each, sums have the same order on every machine.
+    with ProcessPoolExecutor(None, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        rows = [Result._fields]
+        for name, seed, match, loss in pool.map(ablation, *zip(*lines, strict=True)):
+            rows.append((name, seed, f"{match:.4f}", f"{loss:.4f}"))
+            print("{:36} {}  {}  {}".format(*rows[-1]), flush=True)
+    with open(PATH, "w", encoding="utf-8", newline="") as file:
         file.write(COMMENT)
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(Result._fields)
-        for name, seed, match, loss in results:
-            rows.writerow([name, seed, f"{match:.4f}", f"{loss:.4f}"])
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from playwright.sync_api import Locator, sync_playwright
 
 from helpers.figures import INK
 from helpers.models import Transformer
-from helpers.training import Pair, examples, fit, vocabularies
+from helpers.training import Pair, Recipe, examples, fit, vocabularies
 from workshop.drawings.sheet import INKS
 from workshop.widgets import Machine
 
@@ -52,7 +52,7 @@ def thrones() -> Machine:
     torch.manual_seed(0)
     model = Transformer(*map(len, words), d_model=12, num_heads=3, d_ff=48, num_layers=1)
     generator = torch.Generator().manual_seed(0)
-    fit(model, examples(pairs, *words), generator, batch_size=3, peak=1e-2, shown=False)
+    fit(model, examples(pairs, *words), generator, Recipe(batch_size=3, peak=1e-2))
     return Machine(model.eval(), ANSWERS[1][0], words, written="<start> you win or")
 
 

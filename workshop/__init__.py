@@ -7,6 +7,7 @@ imports only `helpers`, which never imports it, and the rooms before it:
 
     course, colours, tables     titles of the notebooks and what they ask; one colour for each thing
     drawings                    attention drawn from its arrays
+    training_charts             the loss while a model learns, and what each training came to
     widgets                     attention to touch, in the browser
     exercises, checks           what to write, and what says which mistake was made
     mine                        your functions where they are right, else the course's
@@ -21,6 +22,7 @@ _DOOR = {
     "workshop.drawings": "STEPS arrows_between arrows_of_scores clock_hands cut_into_heads flow "
     "head holes mask_over matrix moved pick_row plane product river split_qkv writing",
     "workshop.tables": "show",
+    "workshop.training_charts": "live_loss spread",
     "workshop.widgets": "AttentionHeatmap DropoutLab Machine MatrixProduct NextToken NormLab "
     "PositionExplorer SoftmaxLab folded predict",
     "helpers.figures": "INK Picture bars canvas curves",

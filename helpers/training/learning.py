@@ -1,14 +1,9 @@
 """How a model learns: the plain loop, how it is measured, and `fit` for the translator."""
 
-import hashlib
 import math
-import signal
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,11 +11,10 @@ from torch.nn import functional as F
 
 from helpers.layers import in_mode, unwatched
 from helpers.models import Transformer
-from helpers.training import checkpoints
 from helpers.training.batches import Examples
-from helpers.training.progress import progress
 
 Batches = Iterable[tuple[Tensor, Tensor]]
+Watch = Callable[[range, list[float]], Iterable[int]]
 
 
 def train(model: nn.Module, batches: Batches, lr: float) -> list[float]:
@@ -65,122 +59,85 @@ def evaluating(model: nn.Module) -> Iterator[None]:
         yield
 
 
-class History(NamedTuple):
-    """What `fit` returns: the loss of each step so far, in nats, and whether it was interrupted."""
+class Recipe(NamedTuple):
+    """How a translator is trained: by default much as in the paper, section 5, without dropout."""
 
-    losses: list[float]
-    interrupted: bool
+    steps: int = 400
+    batch_size: int = 64
+    pairs: int | None = None  # how many of the data to learn from, the first ones; None: all
+    peak: float = 3e-3  # the highest learning rate
+    warm_up: int = 100  # steps until there
+    schedule: str = "line"  # how the rate falls then: in a line, as a cosine, or not at all, "flat"
+    label_smoothing: float = 0.1
+    clip: float = math.inf  # the longest gradient that is let through
+    weight_decay: float = 0.0  # of AdamW
+    momentum: float | None = None  # that of SGD in place of AdamW
+
+    def rate(self, step: int) -> float:
+        """The learning rate of one step: up in a line, paper, section 5.3; a simpler decay to 0.
+
+        Steps count from 1, and after the last the rate would be 0.
+        """
+        if step <= self.warm_up:
+            return self.peak * (step / self.warm_up)
+        left = (self.steps + 1 - step) / (self.steps + 1 - self.warm_up)  # from 1 to almost 0
+        cosine = (1 - math.cos(math.pi * left)) / 2
+        return self.peak * {"line": left, "cosine": cosine, "flat": 1}[self.schedule]
+
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        """Adam with the paper's betas and a weight decay of its own, or SGD."""
+        if self.momentum is not None:
+            return torch.optim.SGD(model.parameters(), lr=self.peak, momentum=self.momentum)
+        betas, decay = (0.9, 0.98), self.weight_decay
+        return torch.optim.AdamW(model.parameters(), betas=betas, weight_decay=decay)
 
 
-def learning_rate(step: int, steps: int, peak: float, warm_up: int) -> float:
-    """Rise in a straight line to `peak` at step `warm_up`, then fall in one to 0 after the last.
+DEFAULT = Recipe()
 
-    Steps count from 1. Warm-up as in the paper, section 5.3; a simpler decay.
+
+def fit(model: Transformer, data: Examples, generator: torch.Generator, recipe: Recipe = DEFAULT,
+        watch: Watch = lambda steps, losses: steps) -> list[float]:  # fmt: skip
+    """Train a translator on sentence pairs, on its device, and return the loss of each step.
+
+    `generator` (on the CPU) decides the order of the pairs and what dropout drops. `watch` gets the
+    steps and the list that their losses, in nats, are put into, and hands on the steps, as tqdm
+    does. Interrupting (Ctrl-C) ends the training: there are fewer losses, and the model keeps what
+    it learned. Raises ValueError for a recipe out of range.
     """
-    return peak * min(step / warm_up, (steps + 1 - step) / (steps + 1 - warm_up))
-
-
-def fit(model: Transformer, data: Examples, generator: torch.Generator, *, steps: int = 400,
-        batch_size: int = 64, peak: float = 3e-3, warm_up: int = 100, label_smoothing: float = 0.1,
-        folder: str | Path | None = None, every: int = 100,
-        shown: bool = True) -> History:  # fmt: skip
-    """Train a translator on sentence pairs, on the model's device, much as the paper does.
-
-    Adam with the paper's betas, a learning rate that warms up to `peak`, label smoothing; a simpler
-    decay (`learning_rate`). `generator` (on the CPU) decides the order of the pairs and what
-    dropout drops. With a `folder`, a checkpoint is written there
-    `every` so many steps, and if it holds one of this same training, fit goes on from there: the
-    losses are the same as without the break. Interrupting (Ctrl-C) ends training after the step;
-    the model keeps what it learned. Raises ValueError for settings out of range or other than those
-    of the checkpoints, CheckpointError if all of these are damaged. Paper, section 5.
-    """
-    settings = {"steps": steps, "batch_size": batch_size, "peak": peak, "warm_up": warm_up}
-    settings |= {"label_smoothing": label_smoothing}
-    _check(settings | {"every": every}, len(data.source))
+    pairs = len(data.source[: recipe.pairs])
+    _check(recipe, pairs)
+    losses: list[float] = []
+    optimizer, batches = recipe.optimizer(model), _shuffled(pairs, recipe.batch_size, generator)
     with _own_randomness(generator), in_mode(model, training=True), unwatched(model):
-        run = _Run(model, data, generator, settings)
-        if folder is not None and (state := checkpoints.newest(Path(folder))) is not None:
-            run.restore(state, folder)
-        return _go_on(run, folder and Path(folder), every, shown)
+        try:
+            for step in watch(range(1, recipe.steps + 1), losses):
+                optimizer.param_groups[0]["lr"] = recipe.rate(step)
+                batch = data.pick(next(batches), model.pad_id)
+                losses.append(_one_step(model, optimizer, batch, recipe))
+        except KeyboardInterrupt:
+            done = f"{len(losses):,} of {recipe.steps:,} steps"
+            print(f"Interrupted after {done}; what was learned is kept.")
+    return losses
 
 
-@dataclass
-class _Run:
-    """A training on its way: all that changes from step to step, which a checkpoint holds."""
-
-    model: Transformer
-    data: Examples
-    generator: torch.Generator
-    settings: dict[str, Any]
-    losses: list[float] = field(default_factory=list)
-    order: Tensor = field(default_factory=lambda: torch.empty(0, dtype=torch.int64))
-
-    def __post_init__(self) -> None:
-        self.optimizer = torch.optim.Adam(self.model.parameters(), betas=(0.9, 0.98))
-        self.settings |= {"model": _digest(str(self.model)), "data": _digest(*self.data)}
-
-    def step(self) -> None:
-        """Learn from the next batch."""
-        names = ("steps", "peak", "warm_up")
-        rate = learning_rate(len(self.losses) + 1, *(self.settings[name] for name in names))
-        self.optimizer.param_groups[0]["lr"] = rate
-        self.optimizer.zero_grad()
-        loss = translation_loss(self.model, self._batch(), self.settings["label_smoothing"])
-        loss.backward()
-        self.optimizer.step()
-        self.losses.append(loss.item())
-
-    def _batch(self) -> Examples:
-        """The next pairs; when too few are left, all are shuffled anew."""
-        size = self.settings["batch_size"]
-        if len(self.order) < size:
-            self.order = torch.randperm(len(self.data.source), generator=self.generator)
-        rows, self.order = self.order[:size], self.order[size:]
-        return self.data.pick(rows, self.model.pad_id).to(_device(self.model))
-
-    def state(self) -> dict[str, Any]:
-        """All that is needed to go on exactly as if there had been no break."""
-        return {
-            "settings": self.settings,
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "losses": self.losses,
-            "order": self.order.clone(),  # the rest of this epoch; without it, a view of all
-            "generator": self.generator.get_state(),
-            "dropout": _dropout_state(_device(self.model)),
-        }
-
-    def restore(self, state: dict[str, Any], folder: str | Path) -> None:
-        """Take up a state; ValueError, with nothing changed, if it is that of another training."""
-        for name, value in self.settings.items():
-            if value != state["settings"].get(name):
-                raise ValueError(
-                    f"{name} is {value}, but the checkpoints in {folder} were made with "
-                    f"{state['settings'].get(name)}: give another folder, or empty it to start anew"
-                )
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.losses, self.order = list(state["losses"]), state["order"]
-        self.generator.set_state(state["generator"])
-        _set_dropout_state(state["dropout"], _device(self.model))
+def _one_step(
+    model: Transformer, optimizer: torch.optim.Optimizer, batch: Examples, recipe: Recipe
+) -> float:
+    """Learn from one batch of pairs; returns its loss."""
+    batch = batch.to(next(model.parameters()).device)
+    loss = translation_loss(model, batch, recipe.label_smoothing)
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    optimizer.step()
+    return loss.item()
 
 
-def _go_on(run: _Run, folder: Path | None, every: int, shown: bool) -> History:
-    """Take the steps that are left, unless somebody interrupts."""
-    steps = run.settings["steps"]
-    with _interrupts() as asked, progress(steps, run.losses, shown) as step_done:
-        while len(run.losses) < steps and not asked:
-            run.step()
-            step_done()
-            done = len(run.losses)
-            if folder is not None and (done % every == 0 or done == steps or asked):
-                checkpoints.save(folder, done, run.state())
-    done = f"{len(run.losses):,} of {steps:,} steps"
-    if asked:
-        print(f"Interrupted after {done}; what was learned is kept.")
-    elif shown:
-        print(f"{done}.")
-    return History(run.losses, bool(asked))
+def _shuffled(pairs: int, batch_size: int, generator: torch.Generator) -> Iterator[Tensor]:
+    """The rows of each batch, without end: when too few are left, all are shuffled anew."""
+    while True:
+        order = torch.randperm(pairs, generator=generator)
+        yield from order[: pairs // batch_size * batch_size].split(batch_size)
 
 
 def translation_loss(model: Transformer, data: Examples, label_smoothing: float = 0.0) -> Tensor:
@@ -190,38 +147,8 @@ def translation_loss(model: Transformer, data: Examples, label_smoothing: float 
     shared out over all. Paper, section 5.4; Szegedy et al. (2016).
     """
     logits = model(data.source, data.inputs)  # (B, T, V)
-    return F.cross_entropy(
-        logits.flatten(0, 1),
-        data.targets.flatten(),
-        ignore_index=model.pad_id,
-        label_smoothing=label_smoothing,
-    )
-
-
-@contextmanager
-def _interrupts() -> Iterator[list[bool]]:
-    """Let Ctrl-C wait for the end of the step: yields a list, which is no longer empty then.
-
-    A second one stops at once. In a thread other than the main one, signals can't be caught.
-    """
-    asked: list[bool] = []
-
-    def ask(*_: object) -> None:
-        if asked:
-            raise KeyboardInterrupt
-        asked.append(True)
-
-    before = signal.getsignal(signal.SIGINT)  # None if Python did not set it
-    main = threading.current_thread() is threading.main_thread() and before is not None
-    if main:
-        signal.signal(signal.SIGINT, ask)
-    try:
-        yield asked
-    except KeyboardInterrupt:
-        asked.append(True)
-    finally:
-        if main:
-            signal.signal(signal.SIGINT, before)
+    counted = {"ignore_index": model.pad_id, "label_smoothing": label_smoothing}
+    return F.cross_entropy(logits.flatten(0, 1), data.targets.flatten(), **counted)
 
 
 @contextmanager
@@ -233,41 +160,15 @@ def _own_randomness(generator: torch.Generator) -> Iterator[None]:
         yield
 
 
-def _dropout_state(device: torch.device) -> dict[str, Tensor]:
-    state = {"cpu": torch.get_rng_state()}
-    return state | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
-
-
-def _set_dropout_state(state: dict[str, Tensor], device: torch.device) -> None:
-    torch.set_rng_state(state["cpu"])
-    if device.type == "cuda" and "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"], device)
-
-
-def _device(model: nn.Module) -> torch.device:
-    return next(model.parameters()).device
-
-
-def _digest(*contents: Tensor | str) -> str:
-    digest = hashlib.sha256()
-    for content in contents:
-        raw = content.encode() if isinstance(content, str) else content.cpu().numpy().tobytes()
-        digest.update(raw)
-    return digest.hexdigest()[:16]
-
-
-def _check(settings: dict[str, Any], pairs: int) -> None:
-    for name in ("steps", "batch_size", "warm_up", "every"):
-        if not settings[name] >= 1:
-            raise ValueError(f"{name} is {settings[name]}, but must be at least 1")
-    if settings["batch_size"] > pairs:
-        raise ValueError(f"batch_size is {settings['batch_size']}, but data has {pairs} pairs")
-    if settings["warm_up"] > settings["steps"]:
-        raise ValueError(
-            f"warm_up is {settings['warm_up']}, but must be at most steps = {settings['steps']}"
-        )
-    if not 0 < settings["peak"] < math.inf:
-        raise ValueError(f"peak is {settings['peak']}, but must be positive and finite")
-    if not 0 <= settings["label_smoothing"] < 1:
-        smoothing = settings["label_smoothing"]
-        raise ValueError(f"label_smoothing is {smoothing}, but must be in [0, 1)")
+def _check(recipe: Recipe, pairs: int) -> None:
+    needs = {
+        "steps": (recipe.steps >= 1, "at least 1"),
+        "batch_size": (1 <= recipe.batch_size <= pairs, f"from 1 to {pairs}, the pairs of data"),
+        "peak": (0 < recipe.peak < math.inf, "positive and finite"),
+        "warm_up": (1 <= recipe.warm_up <= recipe.steps, f"from 1 to steps = {recipe.steps}"),
+        "schedule": (recipe.schedule in ("line", "cosine", "flat"), "line, cosine or flat"),
+        "label_smoothing": (0 <= recipe.label_smoothing < 1, "in [0, 1)"),
+    }
+    for name, (holds, need) in needs.items():
+        if not holds:
+            raise ValueError(f"{name} is {getattr(recipe, name)!r}, but must be {need}")

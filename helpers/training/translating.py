@@ -19,24 +19,13 @@ TOGETHER = 256  # sentences at a time, so that memory does not grow with their n
 Vocab = Mapping[str, int]
 
 
-def translator(
-    english: Vocab, french: Vocab, num_heads: int = 4, dropout: float = 0.0
-) -> Transformer:
+def translator(english: Vocab, french: Vocab, dropout: float = 0.0) -> Transformer:
     """Build the transformer of the paper, small: 64 features, one encoder and one decoder layer.
 
-    Raises ValueError for heads that do not divide 64.
+    Raises ValueError for a dropout outside [0, 1).
     """
-    return Transformer(
-        len(english),
-        len(french),
-        d_model=64,
-        num_heads=num_heads,
-        d_ff=256,
-        num_layers=1,
-        pad_id=english[PAD],
-        max_len=LONGEST,
-        dropout=dropout,
-    )
+    sizes = {"d_model": 64, "num_heads": 4, "d_ff": 256, "num_layers": 1, "max_len": LONGEST}
+    return Transformer(len(english), len(french), **sizes, pad_id=english[PAD], dropout=dropout)
 
 
 def translate(model: Transformer, sentences: Sequence[str], english: Vocab, french: Vocab, *,
@@ -49,13 +38,8 @@ def translate(model: Transformer, sentences: Sequence[str], english: Vocab, fren
     french_sentences = []
     for some in _batches(sentences):
         source = torch.from_numpy(pad_ids([sentence.split() for sentence in some], english))
-        written = generate(
-            model.answering(source.to(device)),
-            [[french[START]]] * len(some),
-            LONGEST - 1,
-            end_id=french[END],
-            cached=cached,
-        )
+        answering, starts = model.answering(source.to(device)), [[french[START]]] * len(some)
+        written = generate(answering, starts, LONGEST - 1, end_id=french[END], cached=cached)
         french_sentences += [_words(ids, french) for ids in written]
     return french_sentences
 
