@@ -2,11 +2,10 @@
 
 Rooms, in the order of the course; each imports only those before it:
 
-    given                                   checks of what a caller hands in
+    shapes                                  are arguments as the formulas need them?
     text → attention → blocks → decoding    NumPy, every function as its formula
-    cache → layers → models                 PyTorch modules of the same mathematics
-    figures                                 pictures
-    operations → anatomy → interventions    any model as named steps, and what is changed in them
+    cache → modern → layers → models        PyTorch modules of the same mathematics
+    inside                                  heads scored and switched off, activations patched
     training                                a translator, from its sentences to its ablations
     pretrained                              MiniLM, GPT-2, Llama, loaded into the same layers
 
@@ -23,7 +22,10 @@ __version__ = "0.1.0"
 class _Moved(MetaPathFinder):
     """Tells an older notebook, which asks here for what is in the workshop now, to be renewed."""
 
-    names = frozenset("checks colours drawings exercises mine shown stages widgets".split())
+    names = frozenset(
+        "anatomy checks colours drawings exercises figures given interventions mine operations "
+        "shown stages widgets".split()
+    )
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         home, _, room = name.partition(".")

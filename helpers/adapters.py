@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from helpers.given import check_positive
+from helpers.shapes import check_positive
 
 
 class LowRank(nn.Module):

@@ -8,9 +8,10 @@ import math
 
 import numpy as np
 
-from helpers.given import check_axes, check_positive, check_rate, check_tokens, check_weights
+from helpers.shapes import check_positive, check_rate, need, shaped
 
 
+@shaped(X="… D", W_q="D d_q", W_k="D d_k", W_v="D d_v")
 def project_qkv(
     X: np.ndarray, W_q: np.ndarray, W_k: np.ndarray, W_v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -18,16 +19,15 @@ def project_qkv(
 
     Raises ValueError for a weight whose height is not D. Paper, section 3.2.2.
     """
-    check_weights("X", X, W_q=W_q, W_k=W_k, W_v=W_v)
     return X @ W_q, X @ W_k, X @ W_v
 
 
+@shaped(Q="… Tq d", K="… Tk d")
 def attention_scores(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     """Dot every query with every key: (…, Tq, d), (…, Tk, d) → (…, Tq, Tk).
 
     Entry i, j is Q[i]·K[j]. Raises ValueError when the widths differ.
     """
-    _check_widths(Q, K)
     return Q @ np.swapaxes(K, -1, -2)
 
 
@@ -50,6 +50,7 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     return e / e.sum(axis=axis, keepdims=True)
 
 
+@shaped(Q="… Tq d", K="… Tk d")
 def attention_weights(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     """How much each query reads from each key: softmax(Q Kᵀ / √d_k), (…, Tq, Tk).
 
@@ -58,12 +59,12 @@ def attention_weights(Q: np.ndarray, K: np.ndarray) -> np.ndarray:
     return softmax(scale_scores(attention_scores(Q, K), np.shape(K)[-1]))
 
 
+@shaped(Q="… Tq d", K="… Tk d", V="… Tk d_v")
 def attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Average the values by the attention weights: softmax(Q Kᵀ / √d_k) V, (…, Tq, d_v).
 
     Raises ValueError when Q and K differ in width, or K and V in length. Paper, equation 1.
     """
-    _check_lengths(K, V)
     return attention_weights(Q, K) @ V
 
 
@@ -85,6 +86,7 @@ def online_softmax(x: np.ndarray, tile: int) -> np.ndarray:
     return np.exp(x - _finite(largest)) / total
 
 
+@shaped(Q="… Tq d", K="… Tk d", V="… Tk d_v")
 def tiled_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray, tile: int) -> np.ndarray:
     """`attention(Q, K, V)` with the keys read in tiles: scores are never more than (…, Tq, tile).
 
@@ -92,8 +94,6 @@ def tiled_attention(Q: np.ndarray, K: np.ndarray, V: np.ndarray, tile: int) -> n
     unless tile is positive, and as `attention` does. Dao et al. (2022), section 3.1.
     """
     check_positive(tile=tile)
-    _check_widths(Q, K)
-    _check_lengths(K, V)
     largest, total, context = -np.inf, 0.0, 0.0
     for start in range(0, np.shape(K)[-2], tile):
         keys, values = K[..., start : start + tile, :], V[..., start : start + tile, :]
@@ -111,7 +111,7 @@ def causal_mask(T: int) -> np.ndarray:
 
     Raises ValueError unless T is positive. Paper, section 3.2.3.
     """
-    check_tokens(T)
+    check_positive(T=T)
     return np.tril(np.ones((T, T), dtype=bool))
 
 
@@ -135,21 +135,21 @@ def safe_masked_softmax(S: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return e / np.where(total == 0, 1, total)
 
 
+@shaped(ids="B T")
 def padding_mask(ids: np.ndarray, pad_id: int) -> np.ndarray:
     """Allow real tokens as keys: (B, T) ids → (B, 1, T) bool, the same for every query.
 
     Raises ValueError for ids that are not a batch of rows.
     """
-    check_axes("ids", ids, "B", "T")
     return (np.asarray(ids) != pad_id)[:, None, :]
 
 
+@shaped(S="B Tq Tk", is_real="B Tk")
 def padded_weights(S: np.ndarray, is_real: np.ndarray) -> np.ndarray:
     """Attention weights that ignore padded keys: (B, Tq, Tk), (B, Tk) bool → (B, Tq, Tk).
 
     Raises ValueError when is_real has not one entry per sentence and key.
     """
-    _check_keys(S, is_real)
     return safe_masked_softmax(S, np.asarray(is_real)[:, None, :])
 
 
@@ -166,26 +166,30 @@ def dropout(x: np.ndarray, p: float, training: bool, rng: np.random.Generator) -
     return x * keep / (1 - p)
 
 
+@shaped(x="B T D")
 def split_heads(x: np.ndarray, num_heads: int) -> np.ndarray:
     """Cut the features into heads: (B, T, D) → (B, H, T, D/H); head h owns the h-th slice.
 
     Raises ValueError when num_heads does not divide D. Paper, section 3.2.2.
     """
-    _check_heads(x, num_heads)
     B, T, D = x.shape
+    need(
+        num_heads > 0 and D % num_heads == 0, "num_heads", num_heads, f"a divisor of the width {D}"
+    )
     return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1, 3)
 
 
+@shaped(x="B H T d_head")
 def merge_heads(x: np.ndarray) -> np.ndarray:
     """Lay the heads side by side again, the inverse of `split_heads`: (B, H, T, d) → (B, T, H·d).
 
     Raises ValueError for anything but four axes.
     """
-    check_axes("x", x, "B", "H", "T", "d_head")
     B, H, T, d_head = x.shape
     return x.transpose(0, 2, 1, 3).reshape(B, T, H * d_head)
 
 
+@shaped(x="B T D", memory="B S D", W_q="D d", W_k="D d", W_v="D d_v", W_o="d_v D_out")
 def multi_head_attention(
     x: np.ndarray,
     W_q: np.ndarray,
@@ -199,18 +203,14 @@ def multi_head_attention(
     """Attend in several heads at once and mix their results by W_o: (B, T, D) → (B, T, D).
 
     `mask` is (T, Tk) or (B, T, Tk), the same for every head. With `memory` (B, S, D) keys and
-    values come from there (cross-attention). Raises ValueError for weights of the wrong height,
-    heads that do not divide the width, or a mask that does not fit. Paper, section 3.2.2.
+    values come from there (cross-attention). Raises ValueError for weights that do not fit, heads
+    that do not divide the width, or a mask of another shape. Paper, section 3.2.2.
     """
     source = x if memory is None else memory
-    check_weights("x", x, W_q=W_q)
-    check_weights("x" if memory is None else "memory", source, W_k=W_k, W_v=W_v)
     Q, K, V = (split_heads(z, num_heads) for z in (x @ W_q, source @ W_k, source @ W_v))
     scores = scale_scores(attention_scores(Q, K), K.shape[-1])  # (B, H, T, Tk)
     weights = softmax(scores) if mask is None else safe_masked_softmax(scores, _per_head(mask))
-    context = merge_heads(weights @ V)  # (B, T, D)
-    check_weights("the joined heads", context, W_o=W_o)
-    return context @ W_o
+    return merge_heads(weights @ V) @ W_o
 
 
 def _per_head(mask: np.ndarray) -> np.ndarray:
@@ -241,32 +241,3 @@ def _check_every_query_has_a_key(mask: np.ndarray) -> None:
 def _finite(largest: np.ndarray) -> np.ndarray:
     """What to subtract: the largest number so far, or 0 where all were −∞."""
     return np.where(np.isneginf(largest), 0, largest)
-
-
-def _check_widths(Q: np.ndarray, K: np.ndarray) -> None:
-    if np.shape(Q)[-1] != np.shape(K)[-1]:
-        raise ValueError(
-            f"Q has shape {np.shape(Q)} and K {np.shape(K)}, but both must have the same width d_k"
-        )
-
-
-def _check_lengths(K: np.ndarray, V: np.ndarray) -> None:
-    if np.shape(K)[-2] != np.shape(V)[-2]:
-        raise ValueError(
-            f"V has shape {np.shape(V)}, but must have one row per key of {np.shape(K)}"
-        )
-
-
-def _check_keys(S: np.ndarray, is_real: np.ndarray) -> None:
-    if np.ndim(S) != 3 or np.shape(is_real) != (np.shape(S)[0], np.shape(S)[-1]):
-        raise ValueError(
-            f"is_real has shape {np.shape(is_real)}, but must be (B, Tk) for S {np.shape(S)}"
-        )
-
-
-def _check_heads(x: np.ndarray, num_heads: int) -> None:
-    check_axes("x", x, "B", "T", "D")
-    if num_heads < 1 or x.shape[-1] % num_heads:
-        raise ValueError(
-            f"num_heads is {num_heads}, but must divide the width {x.shape[-1]} of x {x.shape}"
-        )

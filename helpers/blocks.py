@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from helpers.attention import attention, causal_mask, multi_head_attention
-from helpers.given import check_tokens, check_weights
+from helpers.shapes import check_positive, need, shaped
 
 
 def sinusoidal_positions(T: int, D: int) -> np.ndarray:
@@ -18,31 +18,29 @@ def sinusoidal_positions(T: int, D: int) -> np.ndarray:
     PE[pos, 2i] = sin(pos / 10000^(2i/D)), PE[pos, 2i+1] = cos of the same angle.
     Raises ValueError unless T is positive and D even. Paper, section 3.5.
     """
-    check_tokens(T)
-    if D < 2 or D % 2:
-        raise ValueError(f"D is {D}, but must be even: each sine has its cosine")
+    check_positive(T=T, D=D)
+    need(D % 2 == 0, "D", D, "even: each sine has its cosine")
     angle = np.arange(T)[:, None] / 10000 ** (np.arange(0, D, 2) / D)  # (T, D/2)
     return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(T, D)
 
 
+@shaped(x="… T D")
 def add_positions(x: np.ndarray) -> np.ndarray:
     """Add the table of positions to each sentence: (…, T, D) → (…, T, D).
 
     Raises ValueError for an odd D.
     """
     x = np.asarray(x)
-    if x.ndim < 2:
-        raise ValueError(f"x has shape {x.shape}, but must be (…, T, D)")
     return x + sinusoidal_positions(x.shape[-2], x.shape[-1]).astype(np.result_type(x, np.float32))
 
 
+@shaped(x="… D", gamma="D or ()", beta="D or ()")
 def layer_norm(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, eps: float = 1e-5) -> np.ndarray:
     """Give each token mean 0 and deviation 1 over its features, then scale and shift: (…, D).
 
     gamma · (x - mean) / √(variance + eps) + beta, with the biased variance.
     Raises ValueError when gamma or beta do not have width D. Ba et al. (2016).
     """
-    _check_gains(x, gamma=gamma, beta=beta)
     mean = x.mean(axis=-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
     return gamma * (x - mean) / np.sqrt(variance + eps) + beta
@@ -55,7 +53,7 @@ def add_and_norm(
 
     Raises ValueError when the two shapes differ. Paper, section 3.1.
     """
-    _check_like(x, sublayer_out, "sublayer_out has", "have")
+    _check_like(x, "sublayer_out", sublayer_out)
     return layer_norm(x + sublayer_out, gamma, beta, eps)
 
 
@@ -71,10 +69,11 @@ def pre_norm(
     Raises ValueError when the sub-layer changes the shape. Xiong et al. (2020).
     """
     out = sublayer(layer_norm(x, gamma, beta, eps))
-    _check_like(x, out, "sublayer returned", "keep")
+    _check_like(x, "what sublayer returns", out)
     return x + out
 
 
+@shaped(x="… D", W1="D d_ff", b1="d_ff", W2="d_ff D_out", b2="D_out")
 def feed_forward(
     x: np.ndarray, W1: np.ndarray, b1: np.ndarray, W2: np.ndarray, b2: np.ndarray
 ) -> np.ndarray:
@@ -83,7 +82,6 @@ def feed_forward(
     (…, D) → (…, D) through (D, d_ff) and (d_ff, D). Raises ValueError for weights or biases that
     do not fit. Paper, equation 2.
     """
-    _check_maps(x, W1, b1, W2, b2)
     return np.maximum(0, x @ W1 + b1) @ W2 + b2
 
 
@@ -100,6 +98,7 @@ def encoder_layer(
     return add_and_norm(x, feed_forward(x, **p["ffn"]), *p["norm2"])
 
 
+@shaped(dec="… T D", memory="… S D", W_q="D d_k", W_k="D d_k", W_v="D d_v")
 def cross_attention(
     dec: np.ndarray, memory: np.ndarray, W_q: np.ndarray, W_k: np.ndarray, W_v: np.ndarray
 ) -> np.ndarray:
@@ -108,8 +107,6 @@ def cross_attention(
     Queries come from `dec` (…, T, D), keys and values from `memory` (…, S, D).
     Raises ValueError for weights of the wrong height. Paper, section 3.2.3.
     """
-    check_weights("dec", dec, W_q=W_q)
-    check_weights("memory", memory, W_k=W_k, W_v=W_v)
     return attention(dec @ W_q, memory @ W_k, memory @ W_v)
 
 
@@ -126,27 +123,7 @@ def decoder_layer(y: np.ndarray, memory: np.ndarray, p: Mapping[str, Any]) -> np
     return add_and_norm(y, feed_forward(y, **p["ffn"]), *p["norm3"])
 
 
-def _check_gains(x: np.ndarray, **gains: np.ndarray) -> None:
-    for name, gain in gains.items():
-        if np.shape(gain) not in ((), (np.shape(x)[-1],)):
-            raise ValueError(
-                f"{name} has shape {np.shape(gain)}, but must be ({np.shape(x)[-1]},), "
-                f"one per feature of x {np.shape(x)}"
-            )
-
-
-def _check_like(x: np.ndarray, out: np.ndarray, who: str, must: str) -> None:
-    if np.shape(out) != np.shape(x):
-        raise ValueError(f"{who} shape {np.shape(out)}, but must {must} that of x {np.shape(x)}")
-
-
-def _check_maps(
-    x: np.ndarray, W1: np.ndarray, b1: np.ndarray, W2: np.ndarray, b2: np.ndarray
-) -> None:
-    d_ff, D = np.shape(W1)[-1], np.shape(W2)[-1]
-    needs = {"W1": (np.shape(x)[-1], d_ff), "b1": (d_ff,), "W2": (d_ff, D), "b2": (D,)}
-    for (name, need), array in zip(needs.items(), (W1, b1, W2, b2), strict=True):
-        if np.shape(array) != need:
-            raise ValueError(
-                f"{name} has shape {np.shape(array)}, but must be {need} for x {np.shape(x)}"
-            )
+def _check_like(x: np.ndarray, name: str, out: np.ndarray) -> None:
+    shape = np.shape(out)
+    if shape != np.shape(x):
+        raise ValueError(f"{name} has shape {shape}, but must be {np.shape(x)}, as x is")

@@ -8,18 +8,19 @@ from typing import Protocol
 import numpy as np
 
 from helpers.attention import softmax
-from helpers.given import check_axes
+from helpers.shapes import need, shaped
 
 
+@shaped(h="… T D", W_vocab="D V")
 def next_token_logits(h: np.ndarray, W_vocab: np.ndarray) -> np.ndarray:
     """Score every word of the vocabulary from the last position: (…, T, D), (D, V) → (…, V).
 
     Raises ValueError when W_vocab is not as high as h is wide. Paper, section 3.4.
     """
-    _check_vocab(h, W_vocab)
     return h[..., -1, :] @ W_vocab
 
 
+@shaped(logits="V")
 def next_token_probs(
     logits: np.ndarray,
     temperature: float = 1.0,
@@ -43,13 +44,15 @@ def next_token_probs(
     return probs
 
 
+@shaped(probs="V")
 def sample_token(probs: np.ndarray, rng: np.random.Generator) -> int:
     """Draw one id according to its probability: (V,) → int.
 
     Raises ValueError for probabilities that are negative or do not sum to 1.
     """
     probs = np.asarray(probs, dtype=np.float64)
-    _check_probs(probs)
+    sums = (probs >= 0).all() and np.isclose(probs.sum(), 1, atol=1e-4)
+    need(sums, "the sum of probs", f"{probs.sum():.4f}", "1, and no number below 0")
     return int(rng.choice(len(probs), p=probs / probs.sum()))
 
 
@@ -61,24 +64,24 @@ def greedy_decode(
     `step` maps the ids so far to logits (len(ids), V). Returns the generated ids, without
     start_id, with end_id if it came. Raises ValueError for a max_len below 0.
     """
-    if max_len < 0:
-        raise ValueError(f"max_len is {max_len}, but must be at least 0")
+    need(max_len >= 0, "max_len", max_len, "at least 0")
     ids = [start_id]
     while len(ids) <= max_len and (len(ids) == 1 or ids[-1] != end_id):
         ids.append(int(np.argmax(step(list(ids))[-1])))
     return ids[1:]
 
 
+@shaped(targets="B T")
 def shift_right(targets: np.ndarray, start_id: int) -> np.ndarray:
     """Make the decoder's input: start_id, then the targets without their last. (B, T) → (B, T).
 
     Raises ValueError for targets that are not a batch of rows. Paper, section 3.1.
     """
-    check_axes("targets", targets, "B", "T")
     first = np.full((targets.shape[0], 1), start_id, dtype=targets.dtype)
     return np.concatenate([first, targets[:, :-1]], axis=1)
 
 
+@shaped(logits="… V")
 def cross_entropy(logits: np.ndarray, targets: np.ndarray, pad_id: int) -> float:
     """Average -log p(target) over the tokens that are not padding: (B, T, V), (B, T) → float.
 
@@ -168,8 +171,7 @@ def _choice(
 
 def _check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> list[list[int]]:
     """The prompts as lists of Python integers."""
-    if max_new_tokens < 0:
-        raise ValueError(f"max_new_tokens is {max_new_tokens}, but must be at least 0")
+    need(max_new_tokens >= 0, "max_new_tokens", max_new_tokens, "at least 0")
     if len(prompts) == 0:
         raise ValueError("prompts is empty, but must hold at least one")
     for row, prompt in enumerate(prompts):
@@ -184,31 +186,11 @@ def _check_prompts(prompts: Sequence[Sequence[int]], max_new_tokens: int) -> lis
 def _check_sampling(
     logits: np.ndarray, temperature: float, top_k: int | None, top_p: float | None
 ) -> None:
-    check_axes("logits", logits, "V")
     if not np.isfinite(logits).all():
         raise ValueError("logits must be finite numbers, but hold NaN or infinity")
-    if not temperature > 0:
-        raise ValueError(f"temperature is {temperature}, but must be greater than 0")
-    if top_k is not None and top_k < 1:
-        raise ValueError(f"top_k is {top_k}, but must be at least 1")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(f"top_p is {top_p}, but must be greater than 0 and at most 1")
-
-
-def _check_vocab(h: np.ndarray, W_vocab: np.ndarray) -> None:
-    if np.ndim(h) < 2 or np.ndim(W_vocab) != 2 or np.shape(h)[-1] != np.shape(W_vocab)[0]:
-        raise ValueError(
-            f"W_vocab has shape {np.shape(W_vocab)}, "
-            f"but must be (D, V) for h (…, T, D) {np.shape(h)}"
-        )
-
-
-def _check_probs(probs: np.ndarray) -> None:
-    if probs.ndim != 1 or not (probs >= 0).all() or not np.isclose(probs.sum(), 1, atol=1e-4):
-        raise ValueError(
-            f"probs has shape {probs.shape} and sum {probs.sum():.4f}, "
-            "but must be (V,), at least 0, and sum to 1"
-        )
+    need(temperature > 0, "temperature", temperature, "greater than 0")
+    need(top_k is None or top_k >= 1, "top_k", top_k, "at least 1")
+    need(top_p is None or 0 < top_p <= 1, "top_p", top_p, "greater than 0 and at most 1")
 
 
 def _check_targets(logits: np.ndarray, targets: np.ndarray, real: np.ndarray, pad_id: int) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from helpers.given import check_positive
+from helpers.shapes import check_positive
 
 Mask = Tensor | None  # bool, True = may attend; None = all may
 

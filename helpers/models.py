@@ -1,25 +1,23 @@
 """Models built of the layers: encoder, decoder, the transformer of the paper, a GPT.
 
-To write with a model, give it to `helpers.decoding.generate`.
+To write with a model, give it to `helpers.decoding.generate`. Shapes that do not fit, ids outside a
+vocabulary and too many tokens raise a ValueError; masks that are not boolean, a TypeError.
 "Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from helpers.cache import KeyValueCache
-from helpers.given import check_positive, check_rate
+from helpers.cache import Continuation, KeyValueCache
 from helpers.layers import (
     DecoderLayer,
     EncoderLayer,
-    LayerOptions,
     PositionalEncoding,
     ResidualLayer,
     Stack,
@@ -27,6 +25,10 @@ from helpers.layers import (
     unwatched,
 )
 from helpers.masks import Mask
+from helpers.modern import LayerOptions
+from helpers.shapes import check_positive, check_rate, need
+
+Prompts = Sequence[Sequence[int]]
 
 
 class LayerStack(nn.Module):
@@ -47,7 +49,7 @@ class LayerStack(nn.Module):
 class Encoder(LayerStack):
     """A stack of encoder layers, and a last LayerNorm if they are pre-norm: (B, T, d_model).
 
-    `options` are those of `helpers.layers.LayerOptions`; EncoderLayer says what it raises. Paper,
+    `options` are those of `helpers.modern.LayerOptions`; EncoderLayer says what it raises. Paper,
     section 3.1.
     """
 
@@ -55,17 +57,14 @@ class Encoder(LayerStack):
 
     def forward(self, x: Tensor, mask: Mask = None, cache: KeyValueCache | None = None, *,
                 causal: bool = False) -> Tensor:  # fmt: skip
-        """Pass the sentence through all layers: (B, T, d_model) → (B, T, d_model).
-
-        Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
-        """
+        """Pass the sentence through all layers: (B, T, d_model) → (B, T, d_model)."""
         return self.norm(self.layers(x, mask, cache, causal=causal))
 
 
 class Decoder(LayerStack):
     """A stack of decoder layers, and a last LayerNorm if they are pre-norm: (B, T, d_model).
 
-    `options` are those of `helpers.layers.LayerOptions`; DecoderLayer says what it raises. Paper,
+    `options` are those of `helpers.modern.LayerOptions`; DecoderLayer says what it raises. Paper,
     section 3.1.
     """
 
@@ -73,10 +72,7 @@ class Decoder(LayerStack):
 
     def forward(self, y: Tensor, memory: Tensor, mask: Mask = None, memory_mask: Mask = None,
                 cache: KeyValueCache | None = None) -> Tensor:  # fmt: skip
-        """Pass y through all layers, each reading the same memory (B, S, d_model): (B, T, d_model).
-
-        Raises ValueError for shapes that do not fit, TypeError for a mask that is not boolean.
-        """
+        """Pass y through all layers, each reading the same memory: (B, T, d_model)."""
         return self.norm(self.layers(y, memory, mask, memory_mask, cache))
 
 
@@ -84,7 +80,7 @@ class Transformer(nn.Module):
     """The encoder–decoder of the paper: source and target ids in, logits of the next token out.
 
     (B, S) and (B, T) ids → (B, T, tgt_vocab_size). `max_len` bounds S and T; `options`, those of
-    `helpers.layers.LayerOptions`, go to every layer. Raises ValueError for a pad_id outside a
+    `helpers.modern.LayerOptions`, go to every layer. Raises ValueError for a pad_id outside a
     vocabulary, an odd d_model, and what the layers refuse. Paper, figure 1 and section 3.4.
     """
 
@@ -106,27 +102,21 @@ class Transformer(nn.Module):
         self.output = nn.Linear(d_model, tgt_vocab_size, bias=False)
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """Logits of the token after each target token: (B, S), (B, T) → (B, T, tgt_vocab_size).
-
-        Raises ValueError for an id outside its vocabulary or more than max_len tokens.
-        """
+        """Logits of the token after each target token: (B, S), (B, T) → (B, T, tgt_vocab_size)."""
         return self.decode(tgt, self.encode(src), self.padding_mask(src))
 
     def encode(self, src: Tensor) -> Tensor:
-        """Read the source: (B, S) → (B, S, d_model). Raises as `forward` does."""
-        _check_ids("src", src, self.src_tokens.num_embeddings, self.positions.table.shape[0])
-        x = self.positions(_scaled(self.src_tokens, src))  # (B, S, d_model)
-        return self.encoder(x, self.padding_mask(src))
+        """Read the source: (B, S) → (B, S, d_model)."""
+        _check_ids("src", src, self.src_tokens, self.positions.max_len)
+        return self.encoder(self._embed(self.src_tokens, src), self.padding_mask(src))
 
     def decode(self, tgt: Tensor, memory: Tensor, memory_mask: Mask = None,
                cache: KeyValueCache | None = None) -> Tensor:  # fmt: skip
         """Logits from target ids and what `encode` returned: (B, T) → (B, T, tgt_vocab_size).
 
-        `memory_mask` is the source's `padding_mask`. With a cache, `tgt` holds the new tokens
-        only. Raises as `forward` does.
+        `memory_mask` is the source's `padding_mask`. With a cache, `tgt` holds the new tokens only.
         """
-        room = _room(self.positions.table.shape[0], cache)
-        _check_ids("tgt", tgt, self.tgt_tokens.num_embeddings, room)
+        _check_ids("tgt", tgt, self.tgt_tokens, self.positions.max_len, cache)
         return self.output(self._write(tgt, memory, memory_mask, cache))  # (B, T, tgt_vocab_size)
 
     def padding_mask(self, ids: Tensor) -> Tensor:
@@ -137,15 +127,16 @@ class Transformer(nn.Module):
         """What `helpers.decoding.generate` needs to translate the sentences src, (B, S)."""
         return Answering(self, src)
 
+    def _embed(self, tokens: nn.Embedding, ids: Tensor, past: int = 0) -> Tensor:
+        """Rows of the table times √d_model, plus positions: (B, T) → (B, T, d_model)."""
+        return self.positions(tokens(ids) * math.sqrt(tokens.embedding_dim), past)
+
     def _write(self, tgt: Tensor, memory: Tensor, memory_mask: Mask,
-               cache: KeyValueCache | None = None,
-               padding: Tensor | None = None) -> Tensor:  # fmt: skip
+               cache: KeyValueCache | None) -> Tensor:  # fmt: skip
         """The decoder's vectors of the tokens tgt: (B, T) → (B, T, d_model)."""
         seen = tgt if cache is None else cache.read(tgt)  # (B, Tk)
-        readable = _readable(seen, self.pad_id, padding)  # (B, 1, Tk)
-        places = _places(seen, tgt.shape[1], padding)  # (T,) or (B, T)
-        y = self.positions(_scaled(self.tgt_tokens, tgt), places)  # (B, T, d_model)
-        return self.decoder(y, memory, readable, memory_mask, cache)
+        y = self._embed(self.tgt_tokens, tgt, seen.shape[1] - tgt.shape[1])
+        return self.decoder(y, memory, self.padding_mask(seen), memory_mask, cache)
 
 
 class DecoderOnly(nn.Module):
@@ -155,7 +146,7 @@ class DecoderOnly(nn.Module):
     the layers turn by place (`rope`). Its layers are encoder layers under a causal mask: without an
     encoder there is nothing to cross-attend to; without d_ff they have an attention alone.
     `tie_weights` reuses the token table as output weights. With `pad_id`, padding is never read.
-    `options`, those of `helpers.layers.LayerOptions`, go to every layer; GPT-2 takes pre_norm=True
+    `options`, those of `helpers.modern.LayerOptions`, go to every layer; GPT-2 takes pre_norm=True
     and activation="gelu_tanh". Raises ValueError for a pad_id outside the vocabulary and what the
     layers refuse. Radford et al. (2018, 2019).
     """
@@ -184,40 +175,32 @@ class DecoderOnly(nn.Module):
     def forward(self, ids: Tensor, cache: KeyValueCache | None = None) -> Tensor:
         """Logits of the token after each token: (B, T) → (B, T, vocab_size).
 
-        With a cache, `ids` holds the new tokens only. Raises ValueError for an id outside the
-        vocabulary or more tokens than the context holds.
+        With a cache, `ids` holds the new tokens only.
         """
-        room = _room(self.context_length, cache)
-        _check_ids("ids", ids, self.tokens.num_embeddings, room)
+        _check_ids("ids", ids, self.tokens, self.context_length, cache)
         return self.output(self._read(ids, cache))  # (B, T, vocab_size)
 
     @contextmanager
     def continuation(
-        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, cached: bool = True
-    ) -> Iterator["Continuation"]:
-        """What `helpers.decoding.generate` needs to continue the prompts.
+        self, prompts: Prompts, max_new_tokens: int, cached: bool = True
+    ) -> Iterator[Continuation]:
+        """What `helpers.decoding.generate` needs to continue the prompts."""
+        _check_prompts(prompts, max_new_tokens, self.tokens, self.context_length)
 
-        Raises ValueError for an id outside the vocabulary or more tokens than the context holds.
-        """
-        _check_prompts(prompts, max_new_tokens, self.tokens.num_embeddings, self.context_length)
-
-        def read(ids: Tensor, rows: list[int], *rest: Any) -> Tensor:
-            return self.output(self._read(ids, *rest)[:, -1])
+        def read(ids: Tensor, rows: list[int], cache: KeyValueCache | None) -> Tensor:
+            return self.output(self._read(ids, cache)[:, -1])
 
         with _writing(self):
             yield Continuation(read, prompts, max_new_tokens, self.tokens.weight.device, cached)
 
-    def _read(
-        self, ids: Tensor, cache: KeyValueCache | None = None, padding: Tensor | None = None
-    ) -> Tensor:
+    def _read(self, ids: Tensor, cache: KeyValueCache | None) -> Tensor:
         """The last layer's vectors of the tokens ids: (B, T) → (B, T, d_model)."""
         seen = ids if cache is None else cache.read(ids)  # (B, Tk)
         x = self.tokens(ids)  # (B, T, d_model)
         if self.positions is not None:
-            x = x + self.positions(_places(seen, ids.shape[1], padding))
-        x = self.dropout(x)
-        readable = _readable(seen, self.pad_id, padding)
-        return self.norm(self.layers(x, readable, cache, causal=True))
+            x = x + self.positions(torch.arange(seen.shape[1], device=ids.device)[-ids.shape[1] :])
+        real = None if self.pad_id is None else (seen != self.pad_id)[:, None]  # (B, 1, Tk)
+        return self.norm(self.layers(self.dropout(x), real, cache, causal=True))
 
 
 @dataclass(frozen=True)
@@ -229,95 +212,29 @@ class Answering:
 
     @contextmanager
     def continuation(
-        self, prompts: Sequence[Sequence[int]], max_new_tokens: int, cached: bool = True
-    ) -> Iterator["Continuation"]:
+        self, prompts: Prompts, max_new_tokens: int, cached: bool = True
+    ) -> Iterator[Continuation]:
         """What `helpers.decoding.generate` needs to continue the prompts, one for each sentence.
 
-        Raises ValueError for another number of prompts, an id outside the vocabulary, or more
-        tokens than max_len.
+        Raises ValueError for another number of prompts.
         """
         model, src = self.model, self.src
         if len(prompts) != len(src):
             raise ValueError(f"prompts has {len(prompts)} rows, but src has {len(src)} sentences")
-        vocab_size, max_len = len(model.tgt_tokens.weight), len(model.positions.table)
-        _check_prompts(prompts, max_new_tokens, vocab_size, max_len)
+        _check_prompts(prompts, max_new_tokens, model.tgt_tokens, model.positions.max_len)
         with _writing(model):
             memory, real = model.encode(src), model.padding_mask(src)
 
-            def read(ids: Tensor, rows: list[int], *rest: Any) -> Tensor:
-                return model.output(model._write(ids, memory[rows], real[rows], *rest)[:, -1])
+            def read(ids: Tensor, rows: list[int], cache: KeyValueCache | None) -> Tensor:
+                return model.output(model._write(ids, memory[rows], real[rows], cache)[:, -1])
 
             yield Continuation(read, prompts, max_new_tokens, src.device, cached)
-
-
-class Continuation:
-    """Texts that a model writes on, one token at a time.
-
-    A call takes the newest token of each row that goes on, {row: id}, and returns the logits of
-    the token after it, NumPy (rows, V). The first call takes {} and reads the prompts. Shorter
-    prompts get padding at their left, which is never read and has no position. Without a cache,
-    every call reads everything again.
-    """
-
-    def __init__(
-        self,
-        read: Callable[..., Tensor],  # ids (B, T), rows, cache, padding (B,) → logits (B, V)
-        prompts: Sequence[Sequence[int]],
-        max_new_tokens: int,
-        device: torch.device,
-        cached: bool,
-    ) -> None:
-        self.read = read
-        self.device = device
-        longest = max(map(len, prompts))
-        room = longest + max_new_tokens - 1  # the last one is not read again
-        self.cache = KeyValueCache(room) if cached else None
-        self.padding = [longest - len(prompt) for prompt in prompts]
-        self.texts = [[0] * n + [*p] for n, p in zip(self.padding, prompts, strict=True)]
-        self.rows = list(range(len(prompts)))  # those that go on
-
-    def __call__(self, newest: dict[int, int]) -> np.ndarray:
-        """Logits after the newest token of each row: {row: id} → (rows, V)."""
-        before, self.rows = self.rows, list(newest) or self.rows
-        for row, i in newest.items():
-            self.texts[row].append(i)
-        unread = slice(None)
-        if newest and self.cache is not None:
-            unread = slice(-1, None)
-            if self.rows != before:
-                self.cache.keep(self._tensor([before.index(row) for row in self.rows]))
-        ids = self._tensor([self.texts[row][unread] for row in self.rows])
-        padding = [self.padding[row] for row in self.rows]
-        padding = self._tensor(padding) if any(padding) else None
-        return self.read(ids, self.rows, self.cache, padding).cpu().double().numpy()
-
-    def _tensor(self, numbers: list) -> Tensor:
-        return torch.tensor(numbers, device=self.device)
 
 
 @contextmanager
 def _writing(model: nn.Module) -> Iterator[None]:
     with in_mode(model, training=False), torch.no_grad(), unwatched(model):
         yield
-
-
-def _scaled(tokens: nn.Embedding, ids: Tensor) -> Tensor:
-    return tokens(ids) * math.sqrt(tokens.embedding_dim)  # (B, T, d_model)
-
-
-def _places(seen: Tensor, T: int, padding: Tensor | None) -> Tensor:
-    """Positions of the T newest tokens of those seen: (T,), or (B, T) behind padding."""
-    places = torch.arange(seen.shape[1], device=seen.device)[-T:]
-    return places if padding is None else (places - padding[:, None]).clamp(min=0)
-
-
-def _readable(seen: Tensor, pad_id: int | None, padding: Tensor | None) -> Tensor | None:
-    """Which tokens may be read: neither pad_id nor the first `padding` of a row. (B, 1, Tk)."""
-    readable = None if pad_id is None else seen != pad_id
-    if padding is not None:
-        real = torch.arange(seen.shape[1], device=seen.device) >= padding[:, None]
-        readable = real if readable is None else readable & real
-    return None if readable is None else readable[:, None]
 
 
 def _embedding(rows: int, width: int, std: float) -> nn.Embedding:
@@ -327,16 +244,23 @@ def _embedding(rows: int, width: int, std: float) -> nn.Embedding:
 
 
 def _check_pad_id(pad_id: int | None, vocab_size: int) -> None:
-    if pad_id is not None and not 0 <= pad_id < vocab_size:
-        raise ValueError(f"pad_id is {pad_id}, but must be an id from 0 to {vocab_size - 1}")
+    known = pad_id is None or 0 <= pad_id < vocab_size
+    need(known, "pad_id", pad_id, f"an id from 0 to {vocab_size - 1}")
+
+
+def _check_range(name: str, low: int, high: int, tokens: nn.Embedding) -> None:
+    """Raise ValueError unless ids from low to high are in the vocabulary."""
+    last = tokens.num_embeddings - 1
+    if low < 0 or high > last:
+        wrong = low if low < 0 else high
+        raise ValueError(f"{name} holds the id {wrong}, but ids must be from 0 to {last}")
 
 
 def _check_prompts(
-    prompts: Sequence[Sequence[int]], max_new_tokens: int, vocab_size: int, max_len: int
+    prompts: Prompts, max_new_tokens: int, tokens: nn.Embedding, max_len: int
 ) -> None:
-    if wrong := [i for prompt in prompts for i in prompt if not 0 <= i < vocab_size]:
-        need = f"ids must be from 0 to {vocab_size - 1}"
-        raise ValueError(f"prompts holds the id {wrong[0]}, but {need}")
+    ids = [i for prompt in prompts for i in prompt]
+    _check_range("prompts", min(ids), max(ids), tokens)
     longest = max(map(len, prompts))
     needed = longest + max_new_tokens - 1  # the last one is not read again
     if needed > max_len:
@@ -346,23 +270,20 @@ def _check_prompts(
         )
 
 
-def _room(max_len: int, cache: KeyValueCache | None) -> int:
-    """How many tokens may follow those in the cache."""
-    past = 0 if cache is None or cache.ids is None else cache.ids.shape[1]
-    if past >= max_len:
-        raise ValueError(f"cache holds {past} tokens, and with them the context is full")
-    return max_len - past
-
-
-def _check_ids(name: str, ids: Tensor, vocab_size: int, max_len: int) -> None:
+def _check_ids(
+    name: str, ids: Tensor, tokens: nn.Embedding, max_len: int, cache: KeyValueCache | None = None
+) -> None:
+    """Raise unless ids, (B, T), are in the vocabulary, and fit behind the tokens in the cache."""
     if not isinstance(ids, Tensor) or ids.dtype not in (torch.int64, torch.int32):
         kind = f"dtype {ids.dtype}" if isinstance(ids, Tensor) else f"type {type(ids).__name__}"
         raise TypeError(f"{name} has {kind}, but must be a tensor of int64 ids")
-    if ids.ndim != 2 or 0 in ids.shape or ids.shape[1] > max_len:
+    past = 0 if cache is None or cache.ids is None else cache.ids.shape[1]
+    need(
+        past < max_len, "cache", f"full with {past} tokens", f"shorter than {max_len}, the context"
+    )
+    if ids.ndim != 2 or 0 in ids.shape or ids.shape[1] > max_len - past:
         raise ValueError(
-            f"{name} has shape {tuple(ids.shape)}, but must be (B, T) with T from 1 to {max_len}"
+            f"{name} has shape {tuple(ids.shape)}, but must be (B, T) with T from 1 to "
+            f"{max_len - past}"
         )
-    low, high = (int(i) for i in ids.aminmax())
-    if low < 0 or high >= vocab_size:
-        wrong = low if low < 0 else high
-        raise ValueError(f"{name} holds the id {wrong}, but ids must be from 0 to {vocab_size - 1}")
+    _check_range(name, *(int(i) for i in ids.aminmax()), tokens)

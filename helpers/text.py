@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from helpers.shapes import need, shaped
+
 
 def tokenize(sentence: str, lower: bool = True) -> list[str]:
     """Split a sentence into words and punctuation marks.
@@ -38,7 +40,8 @@ def encode(tokens: Iterable[str], vocab: Mapping[str, int]) -> np.ndarray:
     if isinstance(tokens, str):
         raise TypeError("tokens is a str, but must be a list of tokens: split the sentence first")
     tokens = list(tokens)
-    _check_known(tokens, vocab)
+    if unknown := [token for token in tokens if token not in vocab]:
+        raise ValueError(f"token {unknown[0]!r} is not among the {len(vocab)} of the vocabulary")
     return np.array([vocab[token] for token in tokens], dtype=np.int64)
 
 
@@ -63,8 +66,7 @@ def bigram_probs(
     zeros. `vocab` maps words to ids or lists the words in the order of their ids.
     Raises ValueError for an empty list, an unknown word or a negative smoothing.
     """
-    if not smoothing >= 0:
-        raise ValueError(f"smoothing is {smoothing}, but must be at least 0")
+    need(smoothing >= 0, "smoothing", smoothing, "at least 0")
     ids = vocab if isinstance(vocab, Mapping) else {word: i for i, word in enumerate(vocab)}
     counts = np.full((len(ids), len(ids)), float(smoothing))
     for tokens in _split(sentences):
@@ -84,12 +86,12 @@ def one_hot(ids: np.ndarray, vocab_size: int) -> np.ndarray:
     return (ids[..., None] == np.arange(vocab_size)).astype(np.float32)
 
 
+@shaped(onehot="… V", table="V D")
 def embed(onehot: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Pick the rows of an embedding table by one-hot rows: (…, T, V), (V, D) → (…, T, D).
 
     Raises ValueError when the table has not one row per word.
     """
-    _check_table(table, onehot)
     return onehot @ table
 
 
@@ -104,22 +106,9 @@ def _split(sentences: Sequence[str]) -> list[list[str]]:
     return rows
 
 
-def _check_known(tokens: list[str], vocab: Mapping[str, int]) -> None:
-    if unknown := [token for token in tokens if token not in vocab]:
-        raise ValueError(f"token {unknown[0]!r} is not among the {len(vocab)} of the vocabulary")
-
-
 def _check_ids(ids: np.ndarray, vocab_size: int) -> None:
     if not np.issubdtype(ids.dtype, np.integer):
         raise TypeError(f"ids has dtype {ids.dtype}, but must hold integers")
     bad = ids[(ids < 0) | (ids >= vocab_size)]
     if bad.size:
         raise ValueError(f"ids holds {bad[0]}, but must lie in 0 … {vocab_size - 1}")
-
-
-def _check_table(table: np.ndarray, onehot: np.ndarray) -> None:
-    if np.ndim(table) != 2 or np.shape(onehot)[-1] != np.shape(table)[0]:
-        raise ValueError(
-            f"table has shape {np.shape(table)}, but must be (V, D) with V = "
-            f"{np.shape(onehot)[-1]}, the last axis of onehot {np.shape(onehot)}"
-        )

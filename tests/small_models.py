@@ -10,11 +10,11 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from torch import Tensor, float64, nn
 
-from helpers.anatomy import describe, is_part
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
 from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
-from helpers.operations import Program
 from helpers.pretrained import SentenceEncoder
+from workshop.machine.of_modules import describe, is_part
+from workshop.machine.program import Program
 
 PRE = {"pre_norm": True, "activation": "gelu_tanh"}
 LLAMA = {"pre_norm": True, "rms_norm": True, "rope": 100.0, "gated": True, "activation": "silu",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers import attention as at
-from helpers import blocks, decoding, figures, text
-from workshop import tables
+from helpers import blocks, decoding, text
+from workshop import figures, tables
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2, 3, 4))
@@ -28,8 +28,8 @@ CASES = [
     (lambda: text.one_hot(np.array([-1]), 4), "ids holds -1"),
     (lambda: text.one_hot(np.array([1.0]), 4), "dtype float64.*integers"),
     (lambda: text.embed(np.eye(5), W), r"table has shape \(4, 4\).*V = 5"),
-    (lambda: at.project_qkv(X, W, W_LOW, W), r"W_k has shape \(3, 4\).*d_in = 4"),
-    (lambda: at.attention_scores(X, X[..., :2]), r"Q has shape \(2, 3, 4\) and K \(2, 3, 2"),
+    (lambda: at.project_qkv(X, W, W_LOW, W), r"W_k has shape \(3, 4\).*D = 4 as in X"),
+    (lambda: at.attention_scores(X, X[..., :2]), r"K has shape \(2, 3, 2\).*d = 4 as in Q"),
     (lambda: at.attention(X, X, X[:, :2]), r"V has shape \(2, 2, 4\)"),
     (lambda: at.scale_scores(SCORES, 0), "d_k is 0"),
     (lambda: at.causal_mask(0), "T is 0"),
@@ -40,21 +40,25 @@ CASES = [
     (lambda: at.padded_weights(SCORES, np.ones((2, 3), bool)), r"is_real has shape \(2, 3\)"),
     (lambda: at.dropout(X, 1.0, True, rng), "p is 1.0"),
     (lambda: at.dropout(X, -0.1, True, rng), "p is -0.1"),
-    (lambda: at.split_heads(X, 3), r"num_heads is 3.*divide the width 4"),
+    (lambda: at.split_heads(X, 3), r"num_heads is 3.*divisor of the width 4"),
     (lambda: at.split_heads(X[0], 2), r"x has shape \(3, 4\).*\(B, T, D\)"),
     (lambda: at.merge_heads(X), r"x has shape \(2, 3, 4\).*\(B, H, T"),
     (lambda: at.multi_head_attention(X, W, W, W, W_LOW, 2), r"W_o has shape \(3, 4\)"),
-    (lambda: at.multi_head_attention(X, W, W, W, W, 2, memory=X[..., :3]), "W_k.*memory"),
+    (lambda: at.multi_head_attention(X, W, W, W, W, 2, memory=X[..., :3]),
+     r"memory has shape \(2, 3, 3\).*D = 4"),
     (lambda: blocks.sinusoidal_positions(3, 5), "D is 5.*even"),
     (lambda: blocks.sinusoidal_positions(0, 4), "T is 0"),
     (lambda: blocks.add_positions(ONES), r"x has shape \(4,\)"),
-    (lambda: blocks.layer_norm(X, ONES[:3], ZEROS), r"gamma has shape \(3,\).*\(4,\)"),
+    (lambda: blocks.layer_norm(X, ONES[:3], ZEROS), r"gamma has shape \(3,\).*D = 4 as in x"),
     (lambda: blocks.layer_norm(X, ONES, np.zeros((3, 4))), r"beta has shape \(3, 4\)"),
     (lambda: blocks.add_and_norm(X, X[:1], ONES, ZEROS), r"sublayer_out has shape \(1, 3"),
-    (lambda: blocks.pre_norm(X, lambda z: z[..., :2], ONES, ZEROS), "sublayer returned"),
-    (lambda: blocks.feed_forward(X, W, ONES[:3], W, ZEROS), r"b1 has shape \(3,\).*\(4,\)"),
-    (lambda: blocks.feed_forward(X, W, ONES, W_LOW, ZEROS), r"W2 has shape \(3, 4\).*\(4, 4\)"),
-    (lambda: blocks.cross_attention(X, X, W, W_LOW, W), r"W_k has shape \(3, 4\).*memory"),
+    (lambda: blocks.pre_norm(X, lambda z: z[..., :2], ONES, ZEROS), "what sublayer returns has"),
+    (lambda: blocks.feed_forward(X, W, ONES[:3], W, ZEROS),
+     r"b1 has .*\(d_ff,\) with d_ff = 4 as in W1"),
+    (lambda: blocks.feed_forward(X, W, ONES, W_LOW, ZEROS),
+     r"W2 has shape \(3, 4\).*d_ff = 4 as in W1"),
+    (lambda: blocks.cross_attention(X, X, W, W_LOW, W),
+     r"W_k has shape \(3, 4\).*D = 4 as in dec"),
     (lambda: decoding.shift_right(np.array([1, 2]), 0), r"targets has shape \(2,\)"),
     (lambda: decoding.next_token_logits(X, W_LOW), r"W_vocab has shape \(3, 4\)"),
     (lambda: decoding.next_token_probs(LOGITS * np.nan), "logits must be finite"),
@@ -63,7 +67,7 @@ CASES = [
     (lambda: decoding.next_token_probs(LOGITS, top_k=0), "top_k is 0"),
     (lambda: decoding.next_token_probs(LOGITS, top_p=0.0), "top_p is 0.0"),
     (lambda: decoding.next_token_probs(LOGITS, top_p=1.1), "top_p is 1.1"),
-    (lambda: decoding.sample_token(np.array([0.5, 0.2]), rng), "sum 0.7000"),
+    (lambda: decoding.sample_token(np.array([0.5, 0.2]), rng), "the sum of probs is 0.7000"),
     (lambda: decoding.greedy_decode(None, 0, 1, -1), "max_len is -1"),
     (lambda: decoding.cross_entropy(X, np.zeros((2, 4), int), 9), "targets has shape"),
     (lambda: decoding.cross_entropy(X, np.zeros((2, 3), int), 0), "nothing but pad_id 0"),

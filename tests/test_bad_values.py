@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import figures
-from workshop import tables, widgets
+from workshop import figures, tables, widgets
 
 HALF = "half \ud83d"  # the first half of an emoji, as a cut at a fixed length leaves it
 HUGE, MORE = 10**400, 10**5000  # more than a float holds, and more digits than Python writes

@@ -14,8 +14,7 @@ from matplotlib.patches import Circle, PathPatch, Polygon, Rectangle
 from PIL import Image
 from test_figures import GROUNDS, contrast
 
-from helpers import figures
-from workshop import drawings
+from workshop import drawings, figures
 from workshop.colours import OF
 from workshop.drawings import sheet
 

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 from PIL import Image
 
-from helpers import figures
+from workshop import figures
 from workshop.training_charts import loss_curve
 from workshop.widgets import AttentionHeatmap, MatrixProduct, PositionExplorer, SoftmaxLab, predict
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 NUMPY_ROOMS = ["helpers", "helpers.text", "helpers.attention", "helpers.blocks",
-               "helpers.decoding", "helpers.figures", "helpers.operations", "workshop",
+               "helpers.decoding", "workshop.figures", "workshop.machine.program", "workshop",
                "workshop.drawings", "workshop.widgets", "workshop.checks",
                "workshop.mine"]  # fmt: skip
 
@@ -60,7 +60,7 @@ print(len(workshop.__all__))"""
     assert int(out.stdout) > 30
 
 
-@pytest.mark.parametrize("room", "checks widgets drawings mine".split())
+@pytest.mark.parametrize("room", "checks widgets drawings mine figures".split())
 def test_an_older_notebook_is_told_in_one_sentence_to_be_renewed(room):
     with pytest.raises(ImportError, match="take the newer version of this notebook") as raised:
         importlib.import_module(f"helpers.{room}")

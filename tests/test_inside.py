@@ -10,8 +10,8 @@ from torch import nn
 from helpers.inside import KINDS, logit_lens, mechanism_scores, patched, switched_off
 from helpers.layers import EncoderLayer
 from helpers.models import DecoderOnly
-from helpers.operations import run
 from workshop.exercises import find
+from workshop.machine.program import run
 
 LESSON = FOLDER / "16_what_is_inside.ipynb"
 TRANSFORMER = "decoder/layer 1/cross-attention/head 2"

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from torch import nn
 
 from helpers.adapters import LowRank, adapted, merged
-from helpers.anatomy import describe
 from helpers.attention import attention, online_softmax, softmax, tiled_attention
 from helpers.cache import KeyValueCache
 from helpers.decoding import generate
@@ -21,9 +20,10 @@ from helpers.layers import (
 )
 from helpers.masks import causal_mask
 from helpers.models import DecoderOnly
-from helpers.operations import run
 from helpers.rotary import rotate
 from workshop.exercises import find
+from workshop.machine.of_modules import describe
+from workshop.machine.program import run
 
 LLAMA = {"pre_norm": True, "rms_norm": True, "rope": 10000.0, "gated": True, "activation": "silu",
          "bias": False}  # fmt: skip
@@ -218,7 +218,7 @@ def test_with_rope_a_model_has_no_table_of_positions():
 X = torch.randn(1, 3, 8)
 BAD_INPUT = [
     (lambda: MultiHeadAttention(8, 8, 4, num_kv_heads=3),
-     "num_kv_heads is 3, but must divide num_heads = 4"),
+     "num_kv_heads is 3, but must be a divisor of num_heads = 4"),
     (lambda: MultiHeadAttention(8, 8, 4, num_kv_heads=0), "num_kv_heads is 0"),
     (lambda: MultiHeadAttention(6, 6, 2, rope=1e4), "d_head is 3, but must be even"),
     (lambda: MultiHeadAttention(8, 8, 2, rope=-1.0), "rope is -1.0, but must be positive"),

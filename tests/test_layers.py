@@ -602,7 +602,7 @@ def say(src: list[int], tgt: list[int], words: tuple[int, int] = (9, 9), **optio
 
 BAD_INPUT = [
     (lambda: MultiHeadAttention(6, 10, 4),
-     "num_heads is 4, but must divide the width d_out = 10"),
+     "num_heads is 4, but must be a divisor of d_out = 10"),
     (lambda: MultiHeadAttention(6, 6, 0), "num_heads is 0, but must be positive"),
     (lambda: MultiHeadAttention(6, 6, 2, d_head=0), "d_head is 0"),
     (lambda: Encoder(6, 2, 8, 0), "num_layers is 0"),

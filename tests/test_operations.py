@@ -10,11 +10,12 @@ import torch
 from small_models import CASES, compared, drawn
 from torch import nn
 
-from helpers import attention, blocks, operations
-from helpers.anatomy import describe
+from helpers import attention, blocks
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly, Transformer
-from helpers.operations import OFF, Program, of_arrays, run
+from workshop.machine import program as operations
+from workshop.machine.of_modules import describe
+from workshop.machine.program import OFF, Program, of_arrays, run
 
 OPTIONS = {"pre_norm": (False, True), "activation": ("relu", "gelu", "gelu_tanh"),
            "bias": (True, False), "num_heads": (1, 2), "d_head": (None, 3)}  # fmt: skip
@@ -354,6 +355,6 @@ def test_a_diverged_model_is_computed_with_its_nan_and_infinities():
 
 
 def test_the_programs_of_arrays_need_no_pytorch():
-    code = "import sys, helpers.operations; print('torch' in sys.modules)"
+    code = "import sys, workshop.machine.program; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from helpers import operations
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
 from helpers.models import DecoderOnly, Transformer
+from workshop.machine import program as operations
 from workshop.widgets import Machine, machine
 
 WORDS = "the shop sells apple and banana laptop".split()

@@ -70,7 +70,7 @@ def test_bad_input_is_refused_with_a_reason(arguments, message):
 
 
 MIXED = """from IPython.display import HTML, display
-from helpers.figures import bars
+from workshop.figures import bars
 from workshop.widgets import folded
 with folded("More & more"):
     print("a < b", 5)

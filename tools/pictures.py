@@ -17,10 +17,10 @@ import torch
 from PIL import Image
 from playwright.sync_api import Locator, sync_playwright
 
-from helpers.figures import INK
 from helpers.models import Transformer
 from helpers.training import Pair, Recipe, examples, fit, vocabularies
 from workshop.drawings.sheet import INKS
+from workshop.figures import INK
 from workshop.widgets import Machine
 
 SITE = runpy.run_path(str(Path(__file__).with_name("site.py")))

@@ -6,8 +6,10 @@ This is its one door; a name behind it is loaded when it is first asked for. Roo
 imports only `helpers`, which never imports it, and the rooms before it:
 
     course, colours, tables     titles of the notebooks and what they ask; one colour for each thing
-    drawings                    attention drawn from its arrays
+    arguments                   what a caller hands in, checked by name
+    figures, drawings           pictures; attention drawn from its arrays
     training_charts             the loss while a model learns, and what each training came to
+    machine                     a model as a program of named steps
     widgets                     attention to touch, in the browser
     exercises, checks           what to write, and what says which mistake was made
     mine                        your functions where they are right, else the course's
@@ -25,8 +27,8 @@ _DOOR = {
     "workshop.training_charts": "live_loss spread",
     "workshop.widgets": "AttentionHeatmap DropoutLab Machine MatrixProduct NextToken NormLab "
     "PositionExplorer SoftmaxLab folded predict",
-    "helpers.figures": "INK Picture bars canvas curves",
-    "helpers.given": "number",
+    "workshop.figures": "INK Picture bars canvas curves",
+    "workshop.arguments": "number",
 }
 _HOMES = {name: room for room, names in _DOOR.items() for name in names.split()}
 __all__ = sorted(_HOMES)

@@ -63,8 +63,9 @@ IDLE = {psutil.STATUS_SLEEPING, psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED}
 TICK = 0.1  # seconds from one look at the processes to the next
 WARM = (
     "numpy torch torch.nn.functional matplotlib.pyplot IPython workshop.mine workshop.widgets "
-    "helpers.text helpers.attention helpers.blocks helpers.decoding helpers.figures helpers.layers "
-    "helpers.models helpers.training helpers.training.ablations helpers.pretrained workshop.checks"
+    "helpers.text helpers.attention helpers.blocks helpers.decoding helpers.layers helpers.models "
+    "helpers.training helpers.training.ablations helpers.pretrained workshop.figures "
+    "workshop.checks"
 ).split()
 TORCH = re.compile(
     r"\btorch\b|helpers\.(cache|layers|models|training|pretrained)|from helpers import"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from helpers.given import as_text, said
+from workshop.arguments import as_text, said
 
 # widgets/style.css holds the same; a test compares them. Mixed with the page's ink they stand out
 # on light and dark grounds; a cell's tint is the colour laid thinly over its ground.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.given import as_array, as_labels, as_names, as_text, as_whole, number
+from workshop.arguments import as_array, as_labels, as_names, as_text, as_whole, number
 from workshop.colours import OF, colour_of, size
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from tqdm import tqdm
 
-from helpers.figures import COLOURS, INK, Picture, canvas
-from helpers.given import number
 from helpers.training.ablations import Result, read_table
+from workshop.arguments import number
+from workshop.figures import COLOURS, INK, Picture, canvas
 
 SECONDS = 1.5  # between two drawings: each takes a tenth of a second
 POINTS = 50  # of the curve; each is the mean of the losses of so many steps

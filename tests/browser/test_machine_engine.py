@@ -1,6 +1,6 @@
 """The machine's arithmetic in a real browser: its numbers, its sums, its changes, its speed.
 
-Numbers are held against PyTorch (hooks on the modules) and `helpers.operations.run`; every sum that
+Numbers are held against PyTorch (hooks on the modules) and `program.run`; every sum that
 is written out is read and evaluated here, by another reader than the page's own.
 """
 
@@ -18,9 +18,9 @@ import pytest
 import torch
 
 from helpers import attention, blocks, layers, models, operations
-from helpers.anatomy import describe
-from helpers.operations import OFF, Program, Values, of_arrays
 from helpers.pretrained.encoder import SentenceEncoder
+from workshop.machine.of_modules import describe
+from workshop.machine.program import OFF, Program, Values, of_arrays
 from workshop.widgets.base import module
 from workshop.widgets.seen import joined, made_of, needed, packed
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers import given
+from workshop import arguments
 from workshop.checks import compare
 from workshop.checks.compare import Opaque, Raised, TimedOut, differing, in_plain_words
 from workshop.checks.judge import Evidence
@@ -80,7 +80,7 @@ def code(source: str, span: tuple[int, int] | None = None, style: str = "") -> s
 def number(x: Any) -> str:
     """Write a number with 4 decimals, a large one with 4 digits, a whole one as it is."""
     large = isinstance(x, float | np.floating) and 1e6 <= abs(x) < math.inf
-    return f"{x:.4g}" if large else given.number(x)
+    return f"{x:.4g}" if large else arguments.number(x)
 
 
 def grid(array: np.ndarray) -> list[list[str]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.given import as_array, as_floats, as_names, as_whole, said
+from workshop.arguments import as_array, as_floats, as_names, as_whole, said
 from workshop.drawings.sheet import MOST, Grid, grid, shortened
 
 

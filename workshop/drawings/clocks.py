@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from helpers.given import as_list, as_text, as_whole, said
+from workshop.arguments import as_list, as_text, as_whole, said
 from workshop.colours import colour_of
 from workshop.drawings.arrays import array_of, tokens_of
 from workshop.drawings.sheet import INKS, MARGIN, WIDTH, Box, Drawing, Sheet, grid, shortened

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from helpers.figures import INK
-from helpers.given import as_names, as_number, said
+from workshop.arguments import as_names, as_number, said
 from workshop.colours import OF, mixed
 from workshop.drawings.arrays import tokens_of
 from workshop.drawings.sheet import (
@@ -19,6 +18,7 @@ from workshop.drawings.sheet import (
     wide,
     written,
 )
+from workshop.figures import INK
 
 _STEPS, _WORDS, _NEXT = 6, 10, 4  # at most, the last of them at each step
 _LINE, _APART, _NODE = 22, 30, 30  # pixels: a next word, between two steps, a node's height

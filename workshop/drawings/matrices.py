@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from helpers.attention import causal_mask, split_heads
-from helpers.given import as_array, as_text, as_whole
+from workshop.arguments import as_array, as_text, as_whole
 from workshop.colours import colour_of, things_of
 from workshop.drawings.arrays import (
     array_of,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.given import as_names, as_switch, said
+from workshop.arguments import as_names, as_switch, said
 from workshop.colours import colour_of
 from workshop.drawings.arrays import array_of, chosen_of, each, place_of, tokens_of
 from workshop.drawings.sheet import (

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from helpers.attention import attention_scores, causal_mask, safe_masked_softmax, scale_scores
-from helpers.figures import INK
-from helpers.given import as_switch
+from workshop.arguments import as_switch
 from workshop.drawings.arrays import array_of, chosen_of, place_of, tokens_of
 from workshop.drawings.sheet import (
     CELL,
@@ -25,6 +24,7 @@ from workshop.drawings.sheet import (
     shortened,
     wide,
 )
+from workshop.figures import INK
 
 
 class Step(NamedTuple):

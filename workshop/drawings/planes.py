@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
-from helpers.given import as_switch, as_text, said
+from workshop.arguments import as_switch, as_text, said
 from workshop.colours import OF
 from workshop.drawings.arrays import array_of, each, in_brackets, labels_of, place_of, tokens_of
 from workshop.drawings.matrices import side_by_side

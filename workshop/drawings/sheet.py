@@ -21,9 +21,9 @@ from matplotlib.text import Text
 from matplotlib.textpath import TextToPath
 from PIL import Image
 
-from helpers.figures import INK, Picture
-from helpers.given import number
+from workshop.arguments import number
 from workshop.colours import OF, ink_on, mixed, size, tint
+from workshop.figures import INK, Picture
 
 WIDTH, LETTER, CELL, MARGIN = 836, 14, 28, 6  # pixels: the page, the type, a cell's height, around
 MOST = 12  # rows in a drawing, and cells in a row

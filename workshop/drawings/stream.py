@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from helpers.given import as_names, as_switch, as_text, said
+from workshop.arguments import as_names, as_switch, as_text, said
 from workshop.drawings.arrays import array_of
 from workshop.drawings.sheet import (
     CELL,

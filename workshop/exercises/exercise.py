@@ -239,7 +239,8 @@ def is_check(statement: ast.stmt) -> bool:
     """A docstring, an `if` or a loop that does nothing but raise, a call of a check."""
     if isinstance(statement, ast.Expr):
         named = ast.unparse(getattr(statement.value, "func", ast.Name("", ast.Load())))
-        return isinstance(statement.value, ast.Constant) or named.lstrip("_").startswith("check")
+        checks = named == "need" or named.lstrip("_").startswith("check")
+        return isinstance(statement.value, ast.Constant) or checks
     body = getattr(statement, "body", None)
     return isinstance(body, list) and all(isinstance(s, ast.Raise) or is_check(s) for s in body)
 

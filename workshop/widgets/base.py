@@ -12,8 +12,8 @@ import anywidget
 import numpy as np
 import traitlets
 
-from helpers.figures import Picture
-from helpers.given import as_array, as_floats, as_labels, said
+from workshop.arguments import as_array, as_floats, as_labels, said
+from workshop.figures import Picture
 from workshop.widgets.traits import Text
 
 LIMIT = 4_194_304  # numbers in one widget: 12 layers × 12 heads × 170 tokens, or 16 × 512 tokens

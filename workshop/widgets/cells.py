@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 
-from helpers.figures import INK, number, plain
 from workshop.colours import ink_on, size, tint
 from workshop.drawings.sheet import INKS
+from workshop.figures import INK, number, plain
 from workshop.widgets.base import visible
 
 

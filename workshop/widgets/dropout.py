@@ -7,9 +7,9 @@ import numpy as np
 import traitlets
 
 from helpers.attention import dropout
-from helpers.figures import canvas, number
-from helpers.given import as_whole
+from workshop.arguments import as_whole
 from workshop.drawings.sheet import Drawing
+from workshop.figures import canvas, number
 from workshop.widgets.base import (
     Widget,
     check_labels,

@@ -7,9 +7,9 @@ import numpy as np
 import traitlets
 
 from helpers.attention import softmax
-from helpers.figures import Picture, number, side_by_side
-from helpers.given import SMALLEST
+from workshop.arguments import SMALLEST
 from workshop.drawings.sheet import Drawing
+from workshop.figures import Picture, number, side_by_side
 from workshop.widgets.base import (
     Widget,
     check_array,

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from helpers import operations
-from helpers.figures import Picture
-from helpers.given import (
+from workshop.arguments import (
     MOST,
     SMALLEST,
     as_labels,
@@ -21,11 +19,13 @@ from helpers.given import (
     as_whole,
     said,
 )
-from helpers.hand_made import names_of
-from helpers.operations import OFF, Program, Values
 from workshop.drawings import flow, head, matrix
 from workshop.drawings.sheet import MOST as MOST_ROWS
 from workshop.drawings.sheet import Drawing
+from workshop.figures import Picture
+from workshop.machine import program as operations
+from workshop.machine.of_arrays import names_of
+from workshop.machine.program import OFF, Program, Values
 from workshop.widgets.base import Widget, pack, program, visible
 from workshop.widgets.next_token import vocabulary_of
 from workshop.widgets.seen import exactly, joined, made_of, needed, packed, rows_of, shown
@@ -39,7 +39,7 @@ LIKELIEST = 5  # next words that are shown
 class Machine(Widget):
     """A model to open: its map, its layers, its heads, its numbers, each with its computation.
 
-    `model` is a dictionary of arrays (see `helpers.operations.of_arrays`), a module of
+    `model` is a dictionary of arrays (see `workshop.machine.program.of_arrays`), a module of
     `helpers.layers`, `helpers.models` or `helpers.pretrained`, or one with the same parts. It reads
     `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
@@ -337,7 +337,7 @@ class Machine(Widget):
 def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
     alone = not isinstance(model, Mapping)
     if alone:
-        from helpers import anatomy  # only models of PyTorch need PyTorch
+        from workshop.machine import of_modules as anatomy  # only models of PyTorch need PyTorch
 
         alone = anatomy.is_part(model)
     for name, given in (

@@ -8,9 +8,9 @@ import numpy as np
 import traitlets
 
 from helpers.decoding import next_token_probs
-from helpers.figures import Picture, bars, number
-from helpers.given import SMALLEST, as_labels, as_switch, as_text, as_whole
 from helpers.text import encode
+from workshop.arguments import SMALLEST, as_labels, as_switch, as_text, as_whole
+from workshop.figures import Picture, bars, number
 from workshop.widgets.base import Widget, check_array, program, visible
 from workshop.widgets.traits import Labels, Number, Text, Whole
 

@@ -7,8 +7,8 @@ import numpy as np
 import traitlets
 
 from helpers.blocks import layer_norm
-from helpers.figures import Picture, heatmaps, number
-from helpers.given import SMALLEST
+from workshop.arguments import SMALLEST
+from workshop.figures import Picture, heatmaps, number
 from workshop.widgets.base import Widget, check_labels, check_small, program, visible
 from workshop.widgets.traits import Labels, Number, Switch, Whole
 

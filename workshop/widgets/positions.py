@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 
 from helpers.blocks import sinusoidal_positions
-from helpers.figures import Picture, canvas, number
+from workshop.figures import Picture, canvas, number
 from workshop.widgets.base import Widget, program
 from workshop.widgets.traits import Pair, Whole
 

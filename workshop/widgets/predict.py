@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from helpers.figures import Picture, canvas, number
-from helpers.given import as_list, as_number, as_text, said, scalar
+from workshop.arguments import as_list, as_number, as_text, said, scalar
+from workshop.figures import Picture, canvas, number
 from workshop.widgets.base import Widget, program, visible
 from workshop.widgets.traits import Labels, Text, Whole
 

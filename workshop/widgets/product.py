@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from helpers.figures import canvas, number
-from helpers.given import as_labels, as_switch
+from workshop.arguments import as_labels, as_switch
 from workshop.colours import things_of
 from workshop.drawings.sheet import Drawing
+from workshop.figures import canvas, number
 from workshop.widgets.base import Widget, check_array, check_labels, program, visible
 from workshop.widgets.cells import draw_tints
 from workshop.widgets.traits import Labels, Pair

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from helpers import operations
-from helpers.operations import Operation, Program, Values
+from workshop.machine import program as operations
+from workshop.machine.program import Operation, Program, Values
 
 Cell = Sequence[Any]  # a path, a row and a column; or nothing
 

@@ -7,7 +7,7 @@ import numpy as np
 import traitlets
 
 from helpers.attention import softmax
-from helpers.figures import Picture, bars, number
+from workshop.figures import Picture, bars, number
 from workshop.widgets.base import Widget, check_array, check_labels, program, visible
 from workshop.widgets.traits import Labels, Number, Whole
 

@@ -5,7 +5,16 @@ from typing import Any
 
 import traitlets
 
-from helpers.given import LARGEST, MOST, as_labels, as_list, as_number, as_switch, as_text, as_whole
+from workshop.arguments import (
+    LARGEST,
+    MOST,
+    as_labels,
+    as_list,
+    as_number,
+    as_switch,
+    as_text,
+    as_whole,
+)
 
 
 class Number(traitlets.Float):

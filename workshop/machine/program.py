@@ -1,8 +1,8 @@
 """A model as a list of named operations on matrices: what the machine runs, labels and explains.
 
 A `Program` is written by one function a kind of module: those of arrays stand here, those of
-PyTorch's modules in `helpers.anatomy`. `run` computes all of it in NumPy, the browser does the same
-in widgets/engine.js. A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
+PyTorch's modules in `of_modules`. `run` computes all of it in NumPy, the browser does the same in
+widgets/engine.js. A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
 "Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
 """
 
@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from helpers.blocks import layer_norm, sinusoidal_positions
-from helpers.given import MOST, as_array, as_whole, check_axes, check_positive, said
-from helpers.hand_made import checked
+from helpers.shapes import check_positive
+from workshop.arguments import MOST, as_array, as_whole, check_axes, said
+from workshop.machine.of_arrays import checked
 
 Values = dict[str, np.ndarray]  # the matrix of each operation, (rows, columns)
 

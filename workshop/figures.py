@@ -20,7 +20,16 @@ from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from PIL import Image
 
-from helpers.given import as_array, as_floats, as_labels, as_names, as_switch, as_text, number, said
+from workshop.arguments import (
+    as_array,
+    as_floats,
+    as_labels,
+    as_names,
+    as_switch,
+    as_text,
+    number,
+    said,
+)
 
 QUICK = 65_536  # bytes: a picture that stays larger is not compressed with more effort
 # 4.3:1 on white and on #111111; no ink has more on both. The colours have at least 3.3:1 and stay

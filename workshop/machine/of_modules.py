@@ -1,8 +1,7 @@
 """PyTorch's modules taken apart into operations: one function a kind of module of our layers.
 
-`describe(model)` is the program of a whole model; the browser or `helpers.operations.run` computes
-it, and `helpers.interventions` changes the modules themselves in the same places: those that the
-program names as the origins of its operations (or of a group of them, an attention or a layer).
+`describe(model)` is the program of a whole model; the browser or `program.run` computes it. The
+program names the modules that its operations (or a group of them, an attention, a layer) come from.
 """
 
 import math
@@ -13,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from helpers import layers, models
-from helpers import operations as ops
-from helpers.given import as_array
-from helpers.operations import Program
+from workshop.arguments import as_array
+from workshop.machine import program as ops
+from workshop.machine.program import Program
 
 LETTERS = "qkvo"
 READERS = layers.DecoderLayer | models.Decoder  # of a memory

@@ -1,11 +1,11 @@
-"""Hand-made models, dictionaries of arrays, checked by name: see `helpers.operations.of_arrays`."""
+"""Hand-made models, dictionaries of arrays, checked by name: see `program.of_arrays`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from helpers.given import (
+from workshop.arguments import (
     MOST,
     as_array,
     as_floats,

@@ -27,41 +27,11 @@ def said(value: Any) -> str:
     return text if plain else f"{text} ({type(value).__name__})"
 
 
-def check_positive(**sizes: int) -> None:
-    """Raise ValueError unless each size is more than 0."""
-    for name, size in sizes.items():
-        if not size > 0:
-            raise ValueError(f"{name} is {size}, but must be positive")
-
-
-def check_rate(**rates: float) -> None:
-    """Raise ValueError unless each rate of dropping is in [0, 1)."""
-    for name, rate in rates.items():
-        if not 0 <= rate < 1:
-            raise ValueError(f"{name} is {rate}, but must be at least 0 and less than 1")
-
-
-def check_tokens(T: int) -> None:
-    """Raise ValueError unless T, a number of tokens, is positive."""
-    if not T > 0:
-        raise ValueError(f"T is {T}, but must be a positive number of tokens")
-
-
 def check_axes(name: str, array: Any, *axes: str) -> None:
-    """Raise ValueError unless an array or tensor has as many axes as are named."""
+    """Raise ValueError unless an array has as many axes as are named."""
     if np.ndim(array) != len(axes):
         needed = str(axes).replace("'", "")
         raise ValueError(f"{name} has shape {tuple(np.shape(array))}, but must be {needed}")
-
-
-def check_weights(x_name: str, x: np.ndarray, **weights: np.ndarray) -> None:
-    """Raise ValueError unless each weight is (d_in, d_out) with d_in the width of x."""
-    for name, W in weights.items():
-        if np.ndim(W) != 2 or np.shape(W)[0] != np.shape(x)[-1]:
-            raise ValueError(
-                f"{name} has shape {np.shape(W)}, but must be (d_in, d_out) with d_in = "
-                f"{np.shape(x)[-1]}, the width of {x_name} {np.shape(x)}"
-            )
 
 
 def as_array(name: str, value: Any, kinds: str = "biuf") -> np.ndarray:
