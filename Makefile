@@ -70,8 +70,8 @@ test-all: $(READY) ## the same and what takes long: a browser, hundreds of answe
 test-notebooks: $(READY) ## the notebooks alone
 	$(PYTEST) $(NBVAL) notebooks
 
-notebooks: links ## execute all notebooks and write them in canonical form (one: NAME=05)
-	$(BIN)/python tools/notebooks.py run $(NAME)
+notebooks: links format ## execute all notebooks and write them in canonical form (one: NAME=05)
+	$(BIN)/python tools/notebooks.py $(NAME)
 
 site: $(READY) ## write the notebooks as web pages into site/, with live widgets, to read offline
 	$(BIN)/python tools/site.py
@@ -95,8 +95,10 @@ format: $(READY) ## fix and format code and notebooks
 links: $(READY) ## write the repository's address into links and setup cells (new: REPO=owner/name)
 	$(BIN)/python tools/links.py $(REPO)
 
-fresh: ## start the exercises again: put notebooks/my_transformer aside
-	$(PYTHON) tools/fresh.py
+KEPT := $${MY_TRANSFORMER:-notebooks/my_transformer}
+fresh: ## start the exercises again: put notebooks/my_transformer aside, under a name with the time
+	@for end in "" .py; do test ! -e "$(KEPT)$$end" || mv -v "$(KEPT)$$end" "$(KEPT)-$$(date +%F-%H%M%S)$$end"; done
+	@echo "The next right answer begins a new my_transformer."
 
 grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… (options: GRADE="--workers 1")
 ifeq ($(FOLDER),)

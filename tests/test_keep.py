@@ -97,12 +97,15 @@ def test_where_it_is_kept(kept, monkeypatch, place, said):
     assert kept().endswith("the files panel on the left downloads it.") == (said == KEPT)
 
 
-def test_fresh_puts_all_aside_and_loses_nothing(ci, tmp_path):
-    for _ in range(2):
-        (tmp_path / "mine").mkdir()
-        (tmp_path / "mine.py").write_text("old")
-        ci("fresh").fresh(tmp_path / "mine")
-    assert sorted(os.listdir(tmp_path)) == ["mine-1", "mine-1.py", "mine-2", "mine-2.py"]
+def test_fresh_puts_all_aside_and_loses_nothing(root, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine.py").write_text("old")
+    environment = os.environ | {"MY_TRANSFORMER": str(tmp_path / "mine")}
+    for _ in range(2):  # the second time there is nothing to put aside
+        subprocess.run(["make", "fresh"], cwd=root, env=environment, check=True)
+    folder, file = sorted(tmp_path.iterdir())
+    assert folder.is_dir() and re.fullmatch(r"mine-[\d-]{17}", folder.name)
+    assert file.name == f"{folder.name}.py" and file.read_text() == "old"
 
 
 def test_runs_that_compare_or_save_keep_nothing(root):

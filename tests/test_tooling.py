@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -37,7 +39,7 @@ def project():
 
 @each_notebook
 def test_notebook_is_canonical(tool, path):
-    assert tool.uncanonical([path]) == [], "run `make notebooks`"
+    tool.check(path)
 
 
 def stream(text, name="stdout"):
@@ -65,8 +67,8 @@ def messy_cells():
         cell("markdown", "# 99 · A trial\n\nWords.  \n", "8f14e45f"),
         cell("markdown", "## See it", "0b5c3d1e-93a4-4c39-8f0e-1f2a3b4c5d6e"),
         cell("code", "print('é')   \n", "Wf5KrEb6vrkR", times, [stream("a"), stream("b")]),
-        cell("code", "x = 1", "old-name", {"title": "See it"}, [picture("abc=\n", alt)]),
-        cell("code", "x", "other-name", {"title": "kept-name"}, [value]),
+        cell("code", "x = 1", "see-it", {"title": "x"}, [picture("abc=\n", alt)]),
+        cell("code", "x", "kept-name", {}, [value]),
         cell("code", "y", "kept-name", {}, [stream("a"), stream("b", "stderr"), stream("c")]),
         cell("code", "predict(\n    'Why?'\n)", "why", {"jupyter": {"outputs_hidden": True}}),
         cell("code", "z", "because", {}, [stream("a")]),
@@ -146,17 +148,16 @@ def touchable(layout, **state):
 
 
 def saved_models():
-    """Two widgets, one of which holds the other, their layouts, and one that is not shown."""
+    """Two widgets, their layouts, and one that is not shown."""
     layout = model("@jupyter-widgets/base", "LayoutModel", {"width": "9px", "height": None})
-    gaps = {"list": [1, None], "arrays": {"a": {"shape": [3]}}, "filled": 1}
-    paths = [["list", 1], ["arrays", "a", "bytes"], ["arrays", "gone", "bytes"], ["filled"]]
-    outer = touchable("l2", children=[f"IPY_MODEL_{HEX}"], text="IPY_MODEL_nobody")
+    gaps = {"arrays": {"a": {"shape": [3]}, "b": {}}, "filled": 1}
+    paths = [["arrays", "b", "bytes"], ["arrays", "a", "bytes"], ["gone", "bytes"], ["filled"]]
     return {
         "l1": layout,
         "l2": layout,
         "unused": model("anywidget", "AnyModel", touchable("l1")),
         HEX: model("anywidget", "AnyModel", touchable("l1", **gaps), paths),
-        "outer": model("anywidget", "AnyModel", outer),
+        "outer": model("anywidget", "AnyModel", touchable("l2", text="IPY_MODEL_nobody")),
     }
 
 
@@ -168,7 +169,7 @@ def shows(id):
 
 
 def with_widgets():
-    """A notebook whose cells show the same widget, one that holds it, and one that is lost."""
+    """A notebook whose cells show a widget twice, another one, and one that is lost."""
     cells = [
         cell("code", "x", "a", {}, [shows("outer")]),
         cell("code", "x", "see-it", {}, [shows(HEX), shows("lost"), shows("outer")]),
@@ -177,133 +178,113 @@ def with_widgets():
     return {"cells": cells, "metadata": {"widgets": saved}, "nbformat": 4, "nbformat_minor": 5}
 
 
-@pytest.fixture
-def widgets(tool):
-    """That notebook in canonical form, as plain data."""
-    return json.loads(tool.canonical(with_widgets()))
-
-
-def test_widgets_are_named_after_their_cells_and_keep_what_they_need(widgets):
+def test_widgets_are_named_after_their_cells_and_keep_what_they_need(tool):
+    widgets = json.loads(tool.canonical(with_widgets()))
     saved = widgets["metadata"]["widgets"][STATE]["state"]
-    inner, outer = "widget-a-children", "widget-a"
+    inner, outer = "widget-see-it", "widget-a"
     assert set(saved) == {inner, outer, f"{inner}-layout", f"{outer}-layout"}
     outputs = [output["data"] for cell in widgets["cells"] for output in cell["outputs"]]
     assert [o.get(VIEW, {}).get("model_id") for o in outputs] == [outer, inner, None, outer]
     assert set(outputs[2]) == {"image/png", "text/plain"}  # a lost widget leaves its picture
-    assert saved[outer]["state"]["children"] == [f"IPY_MODEL_{inner}"]
     state, buffers = saved[inner]["state"], saved[inner]["buffers"]
-    assert state["layout"] == f"IPY_MODEL_{inner}-layout"
-    assert (state["_esm"], state["list"]) == ("export default {}", [1, None])
-    assert [b["path"] for b in buffers] == [["arrays", "a", "bytes"], ["list", 1]]
+    assert (state["layout"], state["_esm"]) == (f"IPY_MODEL_{inner}-layout", "export default {}")
+    assert [b["path"] for b in buffers] == [["arrays", "a", "bytes"], ["arrays", "b", "bytes"]]
     assert buffers[0]["data"] == "AAAA" and HEX not in json.dumps(widgets)
     assert re.findall(r'_module_version": "([^"]*)"', json.dumps(saved[outer])) == ["*", "*"]
     assert saved[f"{outer}-layout"]["state"] == {"width": "9px"}
 
 
-SCRIPT = """\
-# %% first [markdown]
-# # 98 · A trial
-
-# %% setup
-import sys
-
-if "google.colab" in sys.modules:
-    %pip install nothing
-
-# %% sum tags=["nbval-ignore-output"]
-print(1+1)
-
-# %% touch
-from workshop.widgets import SoftmaxLab
-
-SoftmaxLab([2, 1])
-"""
-
-
 @pytest.fixture
-def folder(tool, tmp_path, monkeypatch):
-    """An empty folder in the place of notebooks/."""
+def command(tool, tmp_path, monkeypatch):
+    """`command("--check")`: run tools/notebooks.py on tmp_path; what it says of a failure."""
     monkeypatch.setattr(tool, "NOTEBOOKS", tmp_path)
-    return tmp_path
+
+    def run(*arguments):
+        monkeypatch.setattr("sys.argv", ["notebooks.py", *arguments])
+        return tool.main()
+
+    return run
 
 
-def command(tool, capsys, monkeypatch, *arguments):
-    """Run `tools/notebooks.py` with arguments; its exit status and all it printed."""
-    monkeypatch.setattr("sys.argv", ["notebooks.py", *map(str, arguments)])
-    capsys.readouterr()
-    status = tool.main()
-    return status, "".join(capsys.readouterr())
+def written(path, cells, tool):
+    """A notebook of these cells in canonical form, as a file."""
+    made = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    path.write_text(tool.canonical(made), encoding="utf-8")
+    return path
 
 
-@pytest.mark.slow
-def test_script_to_notebook_and_back(tool, folder, capsys, monkeypatch):
-    """A run changes no byte, nor does it name a saved widget anew."""
-    script = folder / "script.py"
-    script.write_text(SCRIPT, encoding="utf-8")
-    assert command(tool, capsys, monkeypatch, "save", "98_trial", script)[0] == 0
-    saved = (folder / "98_trial.ipynb").read_bytes()
-    status, text = command(tool, capsys, monkeypatch, "text", "98")
-    assert status == 0 and text == SCRIPT.replace("1+1", "1 + 1")
-    assert command(tool, capsys, monkeypatch, "run", "98")[0] == 0
-    assert (folder / "98_trial.ipynb").read_bytes() == saved
-    assert command(tool, capsys, monkeypatch, "check")[0] == 0
+WIDGET = "from workshop.widgets import AttentionHeatmap\n\nAttentionHeatmap([[1]], ['a'])"
 
 
 @pytest.mark.slow
-def test_failing_cell_is_named_and_leaves_the_file(tool, folder, capsys, monkeypatch):
-    path = folder / "97_trial.ipynb"
-    text = tool.canonical(nbformat.from_dict(messy() | {"cells": [cell("code", "1 / 0", "bad")]}))
-    path.write_text(text, encoding="utf-8")
-    status, said = command(tool, capsys, monkeypatch, "run")
-    assert status == 1
-    assert said.strip() == "97_trial.ipynb: cell bad: ZeroDivisionError: division by zero"
-    assert path.read_text(encoding="utf-8") == text
+def test_a_second_run_changes_nothing_and_jupytext_brings_back_what_it_takes(
+    tool, command, tmp_path
+):
+    """A script has no ids and no outputs; both are found again, also of a cell that changed."""
+    cells = [
+        cell("markdown", "# 98 · A trial", "first"),
+        cell("code", "import random\n\n%pip --version", "setup"),
+        cell("code", "random.random()", "draw", {"tags": ["nbval-ignore-output"]}),
+        cell("code", WIDGET, "touch"),
+    ]
+    path, script = written(tmp_path / "98_trial.ipynb", cells, tool), tmp_path / "t.py"
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)  # tells jupytext what to take
+    assert command("98") is None
+    once = path.read_bytes()
+    call = [sys.executable, "-m", "jupytext"]
+    subprocess.run([*call, "--to", "py:percent", path, "-o", script], cwd=ROOT, check=True)
+    text = script.read_text("utf-8")
+    assert "\n%pip --version\n" in text and "widget-view" not in text
+    script.write_text(text.replace("# 98 · A trial", "# 98 · The trial"), encoding="utf-8")
+    subprocess.run([*call, "--to", "ipynb", "--update", script, "-o", path], cwd=ROOT, check=True)
+    assert command() is None
+    assert path.read_bytes() == once.replace(b"A trial", b"The trial")
+    assert command("--check") is None
 
 
-def test_unknown_names_and_what_is_not_canonical_are_told(tool, folder, capsys, monkeypatch):
-    (folder / "x.py").write_text(SCRIPT, encoding="utf-8")
-    for arguments in [("run", "55"), ("save", "98", folder / "x.py"), ("text", "softmax")]:
-        status, said = command(tool, capsys, monkeypatch, *arguments)
-        assert status == 1 and said.count("\n") == 1 and arguments[1] in said
-    (folder / "96_messy.ipynb").write_text(json.dumps(messy(), indent=1), encoding="utf-8")
-    status, said = command(tool, capsys, monkeypatch, "check")
-    assert status == 1 and "96_messy.ipynb" in said
+@pytest.mark.slow
+def test_failing_cell_is_named_and_leaves_the_file(tool, command, tmp_path):
+    path = written(tmp_path / "97_trial.ipynb", [cell("code", "1 / 0", "bad")], tool)
+    before = path.read_bytes()
+    assert command() == "97_trial.ipynb: cell bad: ZeroDivisionError: division by zero"
+    assert path.read_bytes() == before
 
 
-def test_every_address_is_that_of_pyproject(links):
-    repo = links.repository()
-    for path in links.files():
-        text = path.read_text(encoding="utf-8")
-        assert links.stamped(path, text, repo) == text, f"{path.name}: run `make links`"
+def test_unknown_names_and_what_is_not_canonical_are_told(command, tmp_path):
+    assert command("55") == "no notebook begins with '55'"
+    (tmp_path / "96_messy.ipynb").write_text(json.dumps(messy(), indent=1), encoding="utf-8")
+    assert command("--check") == "96_messy.ipynb: not canonical, run `make notebooks`"
+
+
+@each_notebook
+def test_every_address_is_that_of_pyproject_and_colab_opens_this_notebook(links, path):
+    text, repo = path.read_text(encoding="utf-8"), links.repository()
+    assert links.PLACE.sub(rf"\g<1>{repo}", text) == text, "run `make links`"
+    place = f"(https://colab.research.google.com/github/{repo}/blob/main/notebooks/{path.name})"
+    assert f"[Open in Colab]{place}" in text
 
 
 OLD = """\
 (https://colab.research.google.com/github/OWNER/NAME/blob/main/notebooks/04_x.ipynb)
     %pip install --quiet \\"attention-step-by-step @ git+https://github.com/old/place\\"
-[![Open In Colab](https://a.example/badge.svg)](https://colab.research.google.com/github/\
-old/place/blob/main/notebooks/05_softmax.ipynb)
+git clone https://github.com/old/place.git and https://github.com/numpy/numpy
 """
 
 
 def test_new_address_reaches_every_place(links, tmp_path, capsys):
-    """Notebook, README and pyproject; a link that somebody pastes from Colab loses its picture."""
+    """Notebook, README and pyproject, and nobody else's."""
     (tmp_path / "notebooks").mkdir()
     files = {
-        "pyproject.toml": '[project.urls]\nRepository = "https://github.com/old/place"\n',
+        "pyproject.toml": '[project.urls]\nRepository = "https://github.com/old/place"\n[project]',
         "notebooks/05_softmax.ipynb": OLD,
-        "README.md": f"git clone https://github.com/old/place.git\n{OLD}https://github.com/numpy/numpy",
+        "README.md": OLD,
     }
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     links.stamp(tmp_path, "some-one/new.place")
     assert links.repository(tmp_path) == "some-one/new.place"
-    notebook, readme = (path.read_text(encoding="utf-8") for path in links.files(tmp_path))
-    assert 'git+https://github.com/some-one/new.place\\"' in notebook
-    place = "(https://colab.research.google.com/github/some-one/new.place/blob/main/notebooks/"
-    assert f"\n[Open in Colab]{place}05_softmax.ipynb)" in notebook
-    assert "clone https://github.com/some-one/new.place.git" in readme
-    assert "notebooks/04_x.ipynb" in readme and "https://github.com/numpy/numpy" in readme
-    assert "old/place" not in notebook + readme and "badge" not in notebook + readme
+    new = OLD.replace("OWNER/NAME", "old/place").replace("old/place", "some-one/new.place")
+    assert [(tmp_path / name).read_text("utf-8") for name in [*files][1:]] == [new, new]
     capsys.readouterr()
     links.stamp(tmp_path)
     assert capsys.readouterr().out == ""  # at the second time there is nothing to change

@@ -30,29 +30,23 @@ def local_folders() -> list[str]:
     return [path for path in paths if Path(path).is_dir()]
 
 
-def torch_requirement() -> str:
-    """What pyproject.toml asks of torch."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return next(line for line in project["dependencies"] if line.startswith("torch"))
-
-
-def uv_install(*arguments: str, python: str = sys.executable, **options) -> bool:
+def uv_install(*arguments: str, python: Path | str = sys.executable, **options) -> bool:
     """Install into the environment of a Python, by default into this one; True if it worked."""
     call = [sys.executable, "-m", "uv", "pip", "install", "--python", str(python), *arguments]
     return subprocess.run(call, cwd=ROOT, **options).returncode == 0
 
 
-def install_torch(requirement: str, python: str = sys.executable) -> bool:
+def install_torch(requirement: str, python: Path | str = sys.executable) -> bool:
     """Install torch from a folder of wheels, else from PyTorch's index, else as the rest."""
-    for folder in local_folders():
-        only = ["--no-index", "--no-deps", "--find-links", folder]
-        if uv_install(*only, requirement, python=python, stderr=subprocess.DEVNULL):
-            print(f"torch: from {folder}", flush=True)
-            return True
-    if uv_install("--torch-backend", "auto", requirement, python=python):
-        return True
-    print("torch: PyTorch's own index can't be used, trying the default one", flush=True)
-    return uv_install(requirement, python=python)
+    offline = [["--no-index", "--no-deps", "--find-links", folder] for folder in local_folders()]
+    return (
+        any(
+            uv_install(*only, requirement, python=python, stderr=subprocess.DEVNULL)
+            for only in offline
+        )
+        or uv_install("--torch-backend", "auto", requirement, python=python)
+        or uv_install(requirement, python=python)
+    )
 
 
 def starts() -> bool:
@@ -63,22 +57,20 @@ def starts() -> bool:
     own = {name: os.environ[name] for name in os.environ.keys() - {"PYTHONUTF8", "PYTHONPATH"}}
     call = [sys.executable, "-c", "import helpers.layers, workshop.widgets"]
     with tempfile.TemporaryDirectory() as elsewhere:
-        done = subprocess.run(call, cwd=elsewhere, env=own, stderr=subprocess.PIPE)
-    if done.returncode:
-        reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        print("Installed, but Python cannot import the course:", *reason, file=sys.stderr)
-    return done.returncode == 0
+        return subprocess.run(call, cwd=elsewhere, env=own).returncode == 0
 
 
-def main() -> int:
+def main() -> str | None:
     """Install uv, torch, and then everything else, which keeps the torch that is there."""
     if places():
         os.environ.update(UV_FIND_LINKS=",".join(places()), PIP_FIND_LINKS=" ".join(places()))
     subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", "uv>=0.7"])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    torch = next(line for line in project["dependencies"] if line.startswith("torch"))
     course = ["--editable", ".[lab,pretrained]", "--group", "dev"]
-    if not (install_torch(torch_requirement()) and uv_install(*course)):
-        return 1
-    return 0 if starts() else 1
+    if not (install_torch(torch) and uv_install(*course)):
+        return "The course could not be installed; the lines above say why."
+    return None if starts() else "Installed, but Python cannot import the course."
 
 
 if __name__ == "__main__":
