@@ -11,6 +11,7 @@ class Markup(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
         self.tags, self.open, self.words, self.prose, self.raw = [], [], "", "", {}
+        self.text = text
         self.feed(text)
         self.close()
         assert self.open == []

@@ -12,8 +12,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import torch
+from nbformat.v4 import new_markdown_cell
 from PIL import Image
 from playwright.sync_api import Locator, sync_playwright
 
@@ -25,12 +25,9 @@ from workshop.widgets import Machine
 
 SITE = runpy.run_path(str(Path(__file__).with_name("site.py")))
 FOLDER = Path(__file__).resolve().parents[1] / ".github"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-LARGEST = 60_000  # bytes
 LOOK = """
 html, body, .step, .step button { background: transparent !important; border: 0 !important; }
-main > figure { max-width: none; }
 .step { --paper: #ffffff !important; --ink: INK !important; --line: INK !important; COLOURS }
 .step .hand { min-height: 0; }
 .step .board { max-height: none; }
@@ -58,27 +55,25 @@ def thrones() -> Machine:
 
 def page() -> str:
     """One page with the three machines."""
-    widgets = {"map": thrones(), "head": SITE["apple"]()}
-    widgets["number"] = SITE["apple"](cell=["attention/head/weights", 3, 5])
-    made, models = SITE["alive"](widgets)
-    titles = {"index.html": "Pictures"}
-    return SITE["frame"]("index.html", titles, "", SITE["Page"](), f"<main>{made}</main>", models)
+    apple, cell = SITE["apple"], ["attention/head/weights", 3, 5]
+    notebook = SITE["alive"](map=thrones(), head=apple(), number=apple(cell=cell))
+    notebook.cells.insert(0, new_markdown_cell("# Pictures\n\nOf the machine."))
+    return SITE["page"]({"index.html": notebook}, "index.html")
 
 
 def shot(figure: Locator) -> bytes:
     """The figure as a PNG of 256 colours without a ground."""
     image = Image.open(io.BytesIO(figure.screenshot(omit_background=True))).convert("RGBA")
-    box = Image.fromarray(np.asarray(image)[..., 3]).getbbox()
-    image = image.crop(box).quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    data = io.BytesIO()
-    image.save(data, format="png", optimize=True)
+    image = image.crop(image.getchannel("A").getbbox())
+    data, palette = io.BytesIO(), Image.Quantize.FASTOCTREE
+    image.quantize(256, palette, dither=Image.Dither.NONE).save(data, "png", optimize=True)
     return data.getvalue()
 
 
 def main() -> None:
     """Write the pictures."""
     colours = "".join(f"--{name}: {ink} !important; " for name, ink in INKS.items())
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    program = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         path = Path(folder) / "index.html"
         path.write_text(page(), encoding="utf-8")

@@ -91,7 +91,7 @@ def page_of(browser, tmp_path, ci):
 
     The test fails if the page asks the network for anything or reports an error.
     """
-    pages = Offline(browser, tmp_path, ci("site").notebook_page)
+    pages = Offline(browser, tmp_path, ci("site").page)
     yield pages
     pages.context.close()
     assert not pages.faults, "\n".join(pages.faults)

@@ -285,8 +285,8 @@ def watch(context, faults: list[str]) -> None:
 class Offline:
     """Pages of saved notebooks from file://, the network cut; `faults` must stay empty."""
 
-    def __init__(self, browser, folder: Path, notebook_page, **options):
-        self.folder, self.notebook_page, self.count = folder, notebook_page, 0
+    def __init__(self, browser, folder: Path, page, **options):
+        self.folder, self.page, self.count = folder, page, 0
         self.faults: list[str] = []
         options |= {"viewport": {"width": 1000, "height": 1000}, "offline": True}
         self.context = browser.new_context(**options)
@@ -296,10 +296,8 @@ class Offline:
         """Open the page of a notebook (nbformat), or of one that shows these widgets."""
         notebook = shown[0] if isinstance(shown[0], dict) else saved(*shown)
         self.count += 1
-        path = self.folder / f"{self.count:02}_page.ipynb"
-        nbformat.write(titled(notebook), path)
-        html = path.with_suffix(".html")
-        html.write_text(self.notebook_page(path), encoding="utf-8")
+        html = self.folder / f"{self.count:02}_page.html"
+        html.write_text(self.page({html.name: titled(notebook)}, html.name), encoding="utf-8")
         page = self.context.new_page()
         page.goto(html.as_uri())
         page.wait_for_function(DRAWN, timeout=PATIENCE)

@@ -88,7 +88,7 @@ def test_in_jupyterlab(lab, notebook, saved):
 
 def test_in_the_page(browser, tmp_path, ci, saved):
     """Without the page's policy, which alone would stop scripts."""
-    pages = Offline(browser, tmp_path, ci("site").notebook_page, bypass_csp=True)
+    pages = Offline(browser, tmp_path, ci("site").page, bypass_csp=True)
     pages.context.add_init_script(f"({RECORD})()")
     page = pages(saved)
     harmless(page, page.locator(".step").all())

@@ -1,15 +1,13 @@
-// Marks in the list of contents the room that one reads.
+// Marks in the list of contents the section that one reads: the last one that has begun.
 const contents = document.getElementById("contents");
 const links = [...contents.querySelectorAll('a[href^="#"]')];
-const rooms = links.map((link) => document.getElementById(decodeURIComponent(link.hash.slice(1))));
 
 function mark() {
-  const { scrollHeight } = document.documentElement;
-  const atEnd = scrollY > 0 && scrollY + innerHeight > scrollHeight - 2;
-  const begun = (room) => atEnd || room.getBoundingClientRect().top < innerHeight / 3;
-  const here = links[rooms.findLastIndex(begun)];
-  for (const link of links) link.removeAttribute("aria-current");
-  here?.setAttribute("aria-current", "location");
+  const begun = links.filter((link) => {
+    const section = document.getElementById(decodeURIComponent(link.hash.slice(1)));
+    return section.getBoundingClientRect().top < innerHeight / 3;
+  });
+  for (const link of links) link.ariaCurrent = link === begun.at(-1) ? "location" : null;
 }
 addEventListener("scroll", () => requestAnimationFrame(mark), { passive: true });
 mark();
