@@ -20,7 +20,9 @@ READY := .venv/installed
 PYTEST := $(BIN)/python -m pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder --durations 10
 # Every cell is executed, and compared with its saved outputs.
 NBVAL := --nbval --nbval-current-env
-STYLE := $(BIN)/python -m ruff check && $(BIN)/python -m ruff format --check
+# JavaScript is checked where npm is: it fetches the one program for that, the first time.
+JS := $(if $(shell command -v npm),npm run --silent check --,true)
+STYLE := $(BIN)/python -m ruff check && $(BIN)/python -m ruff format --check && $(JS)
 
 # Sums in the same order on every machine, and two workers that don't get in each other's way.
 export OMP_NUM_THREADS := 1
@@ -91,6 +93,7 @@ measure: $(READY) ## measure how the first notebooks read: minutes, pictures, sc
 format: $(READY) ## fix and format code and notebooks
 	$(BIN)/python -m ruff check --fix
 	$(BIN)/python -m ruff format
+	$(JS) --write
 
 links: $(READY) ## write the repository's address into links and setup cells (new: REPO=owner/name)
 	$(BIN)/python tools/links.py $(REPO)

@@ -323,6 +323,7 @@ def recipe(target: str) -> list[str]:
 def test_each_test_command_contains_the_one_before():
     style, runs = zip(*(recipe(target) for target in TESTS), strict=True)
     assert len(set(style)) == 1 and "ruff check" in style[0] and "ruff format --check" in style[0]
+    assert not shutil.which("npm") or style[0].endswith("npm run --silent check --")
     chosen = [run.partition(" --durations 10 ")[2] for run in runs]
     nbval = "--nbval --nbval-current-env"
     assert chosen == [

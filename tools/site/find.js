@@ -89,7 +89,8 @@ form.addEventListener("submit", (event) => {
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") document.activeElement.blur();
-  if (event.key !== "/" || event.target.closest("input, textarea, select, [contenteditable]")) return;
+  if (event.key !== "/" || event.target.closest("input, textarea, select, [contenteditable]"))
+    return;
   event.preventDefault();
   field.select();
 });

@@ -1,13 +1,12 @@
 // Brings the saved widgets of a page to life: no kernel, no network, no widget manager.
 const saved = JSON.parse(document.getElementById("widgets").textContent);
-const once = (make, made = {}) => (key) => (made[key] ??= make(key));
+const made = {}; // every model, and every program, once
 
 // A model as widgets know it. There is no kernel: nobody hears what it sends.
-const model = once((id) => {
-  const { state, buffers = [] } = saved[id];
-  for (const { data, path } of buffers) { // saved in base64, each with the path to its place
-    const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
-    path.slice(0, -1).reduce((v, key) => v[key], state)[path.at(-1)] = new DataView(bytes.buffer);
+function model({ state, buffers = [] }) {
+  for (const { data, path } of buffers) {
+    const { buffer } = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+    path.slice(0, -1).reduce((at, key) => at[key], state)[path.at(-1)] = new DataView(buffer);
   }
   const heard = [];
   return {
@@ -17,23 +16,32 @@ const model = once((id) => {
       state[name] = value;
       for (const [event, listener] of heard) if (event === `change:${name}`) listener(this, value);
     },
-    on: (event, listener) => void heard.push([event, listener]),
-    save_changes() {}, send() {},
+    on: (...listener) => void heard.push(listener),
+    save_changes() {},
+    send() {},
   };
-});
+}
 
-const blob = (text) => new Blob([text], { type: "text/javascript" });
-const program = once((text) => import(URL.createObjectURL(blob(text)))
-  .then(({ default: made }) => (typeof made === "function" ? made() : made)));
+async function program(text) {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  const { default: found } = await import(url);
+  return typeof found === "function" ? found() : found;
+}
 
 // The picture stays until its widget is drawn, and for good if that fails.
-for (const figure of document.querySelectorAll("[data-model]")) {
-  const widget = model(figure.dataset.model);
+async function bring(figure) {
+  const { model: id } = figure.dataset;
+  const shown = (made[id] ??= model(saved[id]));
   const el = figure.appendChild(document.createElement("div"));
-  program(widget.get("_esm"))
-    .then((made) => made.render({ model: widget, el }))
-    .then(() => figure.querySelector("img")?.remove())
-    .catch((error) => { el.remove(); console.error(error); });
+  try {
+    const widget = await (made[shown.get("_esm")] ??= program(shown.get("_esm")));
+    await widget.render({ model: shown, el });
+    figure.querySelector("img")?.remove();
+  } catch (error) {
+    el.remove();
+    console.error(error);
+  }
 }
+document.querySelectorAll("[data-model]").forEach(bring);
 for (const box of document.querySelectorAll("pre, .wide, .made, .made div, .formula"))
   if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; // scrolls with the keyboard too
