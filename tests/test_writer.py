@@ -140,7 +140,7 @@ def test_the_command_trains_and_keeps_nothing_of_a_short_try(capsys):
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
     before = KEPT.read_bytes()
-    tool.main(["--steps", "2"])
+    tool.main(["2"])
     step, loss, held_out = capsys.readouterr().out.split()
     assert step == "2" and 5 < float(loss) < 7 and 5 < float(held_out) < 7
     assert KEPT.read_bytes() == before

@@ -6,7 +6,6 @@
 A name is the beginning of a file name: `05`, or `05_softmax`; without names, all notebooks.
 """
 
-import argparse
 import itertools
 import json
 import os
@@ -34,9 +33,6 @@ RANDOM = re.compile(r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*")  # what editors 
 
 class NotebookError(Exception):
     """A notebook that can't be found, is not canonical, or whose cell fails."""
-
-
-# ---------------------------------------------------------------- cell ids
 
 
 def given_id(cell) -> str:
@@ -68,9 +64,6 @@ def name_cells(cells) -> None:
         cell["id"] = name or unique(derived_id(cell), taken)
 
 
-# ---------------------------------------------------------------- saved widgets
-
-
 def saved_models(notebook) -> dict:
     """The state of the notebook's widgets, {model id: model}."""
     return notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
@@ -100,11 +93,6 @@ def clean_widget(model: dict, layout: str) -> dict:
     return kept | {"state": state} | ({"buffers": buffers} if buffers else {})
 
 
-def clean_layout(model: dict) -> dict:
-    """A layout's model without its empty entries."""
-    return model | {"state": {k: v for k, v in model["state"].items() if v is not None}}
-
-
 def clean_widgets(notebook) -> dict:
     """Name every widget after the cell that shows it first; the metadata of those, {} without any.
 
@@ -120,13 +108,11 @@ def clean_widgets(notebook) -> dict:
                 name = names[old] = unique(f"widget-{cell.id}", taken)
                 layout = models[models[old]["state"]["layout"].removeprefix(LAYOUT)]
                 state[name] = clean_widget(models[old], f"{name}-layout")
-                state[f"{name}-layout"] = clean_layout(layout)
+                full = {k: value for k, value in layout["state"].items() if value is not None}
+                state[f"{name}-layout"] = layout | {"state": full}
             data[VIEW]["model_id"] = names[old]
-    saved = {"state": state, "version_major": 2, "version_minor": 0}
-    return {"widgets": {STATE: saved}} if state else {}
-
-
-# ---------------------------------------------------------------- canonical form
+    saved = {STATE: {"state": state, "version_major": 2, "version_minor": 0}}
+    return {"widgets": saved} if state else {}
 
 
 def last_state(text: str) -> str:
@@ -189,14 +175,6 @@ def canonical(notebook) -> str:
     return nbformat.writes(notebook, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
-# ---------------------------------------------------------------- files and the kernel
-
-
-def read(path: Path):
-    """Read a notebook; older major versions are brought to nbformat 4."""
-    return nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-
-
 def find(names: list[str]) -> list[Path]:
     """The notebooks whose file names begin with one of the names; all without names."""
     found = [sorted(NOTEBOOKS.glob(f"{Path(name).stem}*.ipynb")) for name in names or [""]]
@@ -205,36 +183,25 @@ def find(names: list[str]) -> list[Path]:
     return list(dict.fromkeys(itertools.chain(*found)))
 
 
-def failure(path: Path, notebook, error: Exception) -> NotebookError:
-    """Say in one line which cell failed and why."""
-    for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if output.output_type == "error":
-                what = f"{output.ename}: {output.evalue}"
-                return NotebookError(f"{path.name}: cell {cell.id}: {what}")
-    return NotebookError(f"{path.name}: {type(error).__name__}: {error}")
-
-
 def execute(path: Path):
     """Run all cells of the canonical notebook in a fresh kernel, in the notebooks' folder."""
-    notebook = nbformat.reads(canonical(read(path)), as_version=4)
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        timeout=600,
-        record_timing=False,
-        extra_arguments=["--log-level=ERROR"],
-        resources={"metadata": {"path": str(NOTEBOOKS)}},
-    )
+    notebook = nbformat.reads(canonical(nbformat.read(path, as_version=4)), as_version=4)
+    options = {"timeout": 600, "record_timing": False, "extra_arguments": ["--log-level=ERROR"]}
+    here = {"metadata": {"path": str(NOTEBOOKS)}}
     try:
-        return client.execute()
+        return NotebookClient(notebook, kernel_name="python3", resources=here, **options).execute()
     except (CellControlSignal, DeadKernelError, RuntimeError) as error:
-        raise failure(path, notebook, error) from None
+        what = f"{type(error).__name__}: {error}"
+        for cell in notebook.cells:
+            for output in cell.get("outputs", []):
+                if output.output_type == "error":
+                    what = f"cell {cell.id}: {output.ename}: {output.evalue}"
+        raise NotebookError(f"{path.name}: {what}") from None
 
 
 def keep_uncompared(path: Path, notebook) -> None:
     """A cell that is not compared (a timing) keeps its saved output while its code is the same."""
-    before = read(path)
+    before = nbformat.read(path, as_version=4)
     saved = {cell.id: cell for cell in before.cells}
     for cell in notebook.cells:
         old = saved.get(cell.id, {})
@@ -255,7 +222,7 @@ def run(path: Path) -> None:
 
 def check(path: Path) -> None:
     """Raise NotebookError for a notebook that differs from its canonical form."""
-    if path.read_bytes() != canonical(read(path)).encode():
+    if path.read_bytes() != canonical(nbformat.read(path, as_version=4)).encode():
         raise NotebookError(f"{path.name}: not canonical, run `make notebooks`")
 
 
@@ -264,13 +231,10 @@ def main() -> str | None:
     os.environ["OMP_NUM_THREADS"] = "1"  # sums in the same order on every machine
     os.environ["MY_TRANSFORMER"] = "off"  # a learner's answers neither read nor kept
     os.environ["PYTHONPATH"] = str(NOTEBOOKS.parent)  # the helpers of this tree
-    top = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    top.add_argument("names", nargs="*", metavar="NAME", help="for example 05; default all")
-    top.add_argument("--check", action="store_true", help="name the one that is not canonical")
-    chosen = top.parse_args()
+    names = [name for name in sys.argv[1:] if name != "--check"]
     try:
-        for path in find(chosen.names):
-            (check if chosen.check else run)(path)
+        for path in find(names):
+            (check if "--check" in sys.argv else run)(path)
     except NotebookError as error:
         return str(error)
 

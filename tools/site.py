@@ -33,10 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PARTS = Path(__file__).with_suffix("")  # the folder with the pages' template, style and programs
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
-PROGRAMS = ("contents.js", "find.js", "host.js")
 EXPORTER = TemplateExporter(template_file=str(PARTS / "page.html"))
-
-# ---------------------------------------------------------------- formulas and Markdown
 
 SPACES = {  # thin ones around the name of a function, unless a bracket follows
     r"(\\(?:sin|cos|log|ln)) ?(?=\w|\\(?!left|!))": r"\1\\,",
@@ -106,8 +103,6 @@ def markdown(text: str) -> str:
     return MarkdownWithMath(renderer=Renderer(escape=False)).render(text)
 
 
-# ---------------------------------------------------------------- cells and sections
-
 HEADING = re.compile(r"```.*?```|^(#+) ([^\n]+)", re.MULTILINE | re.DOTALL)
 KINDS = {  # of a code cell: the first whose pattern is found in it
     "setup": r'^if "google\.colab" in ',
@@ -164,8 +159,6 @@ def cut(notebook):
     return new_notebook(cells=cells, metadata={"open": len(levels)})
 
 
-# ---------------------------------------------------------------- pages
-
 WELCOME = """One attention head, alive, with every number in sight: write *laptop* in place of
 *banana* and watch what becomes of *apple*; then click a number to see where it comes from, or drag
 it and see what follows."""
@@ -218,31 +211,23 @@ def part(name: str) -> str:
     return (PARTS / name).read_text(encoding="utf-8")
 
 
-def policy(programs: list[str]) -> str:
-    """What the page may load: nothing of the network, and no script but its own and search.js.
-
-    Firefox does not take a file beside the page for 'self', so that is named, too.
-    """
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()) for text in programs]
-    scripts = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
-    load = "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
-    return f"{load}script-src 'self' file: blob: {scripts}"
+def digest(program: str) -> str:
+    """By which the page knows a script that it may run."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()}'"
 
 
 def page(notebooks: dict, here: str) -> str:
     """The page of one of the notebooks; it lists them all."""
-    notebook, programs = notebooks[here], [part(name) for name in PROGRAMS]
+    notebook, scripts = notebooks[here], map(part, ("contents.js", "find.js", "host.js"))
     saved = notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
     models = {name: model for name, model in saved.items() if "_esm" in model["state"]}
     state = json.dumps(models, ensure_ascii=False).replace("<", "\\u003c")
     titles = {name: introduction(other)[0] for name, other in notebooks.items()}
     told = {"here": here, "titles": titles, "about": introduction(notebook)[1], "view": VIEW}
     told |= {"models": models, "state": state, "style": part("page.css")}
-    told |= {"programs": programs, "policy": policy(programs)}
+    told |= {"programs": {digest(text): text for text in scripts}}
     return EXPORTER.from_notebook_node(cut(notebook), told)[0]
 
-
-# ---------------------------------------------------------------- what the search knows
 
 UNNAMED = re.compile(r"import |from |%|if .google|assert |torch\.manual_seed|\w+ = check\(|\W*$")
 PLAIN = {  # from HTML to the text of its lines

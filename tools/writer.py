@@ -1,13 +1,13 @@
 """Train the model that writes on Python's manual, and keep it in the package.
 
 python tools/writer.py              half an hour on one core
-python tools/writer.py --steps 20   another number of steps, and keep nothing
+python tools/writer.py 20           another number of steps, and keep nothing
 """
 
-import argparse
 import hashlib
 import math
 import re
+import sys
 from pathlib import Path
 
 import torch
@@ -24,22 +24,18 @@ SIZES = {"vocab_size": 512, "context_length": 96, "d_model": 96, "num_heads": 4,
 STEPS, BATCH, PEAK, WARM_UP, DROPOUT = 5000, 32, 3e-3, 100, 0.15
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=STEPS)
-    steps = parser.parse_args(arguments).steps
+def main(arguments: list[str]) -> None:
+    steps = int(arguments[0]) if arguments else STEPS
     torch.set_num_threads(1)
     torch.manual_seed(0)
     pieces = writer.Pieces.learned(writer.manual(), SIZES["vocab_size"])
-    learned, held_out = (ids_of(writer.manual(held), pieces) for held in (False, True))
+    learned, held_out = (
+        torch.tensor(pieces.encode(writer.manual(held)).ids) for held in (False, True)
+    )
     model = writer.empty_writer(DROPOUT, **SIZES)
     train(model, learned, held_out, steps)
     if steps == STEPS:
         keep(writer.packed(model, SIZES, pieces))
-
-
-def ids_of(text: str, pieces: writer.Pieces) -> Tensor:
-    return torch.tensor(pieces.encode(text).ids)
 
 
 def train(model: DecoderOnly, learned: Tensor, held_out: Tensor, steps: int) -> None:
@@ -48,8 +44,9 @@ def train(model: DecoderOnly, learned: Tensor, held_out: Tensor, steps: int) -> 
     reach = torch.arange(SIZES["context_length"])
     model.train()
     for step in range(1, steps + 1):
-        for group in optimizer.param_groups:
-            group["lr"] = rate(step, steps)
+        for group in optimizer.param_groups:  # up in a line, down in half a cosine
+            down = 0.525 + 0.475 * math.cos(math.pi * step / steps)
+            group["lr"] = PEAK * min(step / WARM_UP, down)
         rows = torch.randint(len(learned) - len(reach), (BATCH, 1)) + reach  # (B, T)
         loss = loss_of(model, learned[rows], learned[rows + 1])
         optimizer.zero_grad()
@@ -65,11 +62,6 @@ def groups(model: DecoderOnly) -> list[dict]:
     matrices = [p for p in model.parameters() if p.ndim > 1]
     rest = [p for p in model.parameters() if p.ndim < 2]
     return [{"params": matrices, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}]
-
-
-def rate(step: int, steps: int) -> float:
-    """Up in a line, down in half a cosine."""
-    return PEAK * min(step / WARM_UP, 0.525 + 0.475 * math.cos(math.pi * step / steps))
 
 
 def loss_of(model: DecoderOnly, ids: Tensor, following: Tensor) -> Tensor:
@@ -95,4 +87,4 @@ def keep(raw: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])
