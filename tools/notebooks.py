@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, DeadKernelError
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 METADATA = {
@@ -25,6 +26,7 @@ METADATA = {
 STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 LAYOUT = "IPY_MODEL_"  # before the id of a model where another model's state refers to it
+COALESCE = CoalesceStreamsPreprocessor()  # how streams were cut depends on timing
 QUESTION = re.compile(r"^predict\(", re.MULTILINE)
 FOLDED_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # Colab; JupyterLab
 SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -35,10 +37,9 @@ class NotebookError(Exception):
     """A notebook that can't be found, is not canonical, or whose cell fails."""
 
 
-def given_id(cell) -> str:
-    """The id its author chose, or '' if an editor did."""
-    old = cell.get("id", "")
-    return old if SLUG.fullmatch(old) and not RANDOM.fullmatch(old) else ""
+def is_chosen(name: str) -> bool:
+    """Whether an author gave this id to a cell, and not an editor."""
+    return bool(SLUG.fullmatch(name)) and not RANDOM.fullmatch(name)
 
 
 def derived_id(cell) -> str:
@@ -57,11 +58,12 @@ def unique(wanted: str, taken: set[str]) -> str:
 
 
 def name_cells(cells) -> None:
-    """Give every cell a readable id of its own; the chosen ones come first."""
-    taken = set()
-    chosen = [given and unique(given, taken) for given in map(given_id, cells)]
-    for cell, name in zip(cells, chosen, strict=True):
-        cell["id"] = name or unique(derived_id(cell), taken)
+    """Give every cell a readable id of its own; the chosen ones stay."""
+    taken, seen = set(filter(is_chosen, (cell.get("id", "") for cell in cells))), set()
+    for cell in cells:
+        if cell.get("id") not in taken - seen:
+            cell["id"] = unique(derived_id(cell), taken)
+        seen.add(cell.id)
 
 
 def saved_models(notebook) -> dict:
@@ -115,25 +117,6 @@ def clean_widgets(notebook) -> dict:
     return {"widgets": saved} if state else {}
 
 
-def last_state(text: str) -> str:
-    """What is left to read of lines that were written over, as a progress bar's is."""
-    return re.sub(r"^.*\r(?=.)", "", text.replace("\r\n", "\n"), flags=re.MULTILINE)
-
-
-def merge_streams(outputs) -> list:
-    """Join neighbouring pieces of the same stream: how they were cut depends on timing."""
-    merged = []
-    for output in outputs:
-        if merged and output.get("name") and output.get("name") == merged[-1].get("name"):
-            merged[-1]["text"] += output.text
-        else:
-            merged.append(output)
-    for output in merged:
-        if output.output_type == "stream":
-            output["text"] = last_state(output.text)
-    return merged
-
-
 def clean_output(output, count: int) -> None:
     """Keep of an output's metadata only a picture's words and width; number it like its cell."""
     if "metadata" in output:
@@ -168,7 +151,7 @@ def canonical(notebook) -> str:
             following.metadata.update(FOLDED_CODE)
     for count, cell in enumerate(code, start=1):
         cell["execution_count"] = count
-        cell["outputs"] = merge_streams(cell.outputs)
+        COALESCE.preprocess_cell(cell, {}, count)
         for output in cell.outputs:
             clean_output(output, count)
     notebook.update(metadata=METADATA | clean_widgets(notebook), nbformat=4, nbformat_minor=5)
