@@ -87,8 +87,8 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   list.querySelector("a")?.click();
 });
+form.addEventListener("keydown", ({ key }) => key === "Escape" && document.activeElement.blur());
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") document.activeElement.blur();
   if (event.key !== "/" || event.target.closest("input, textarea, select, [contenteditable]"))
     return;
   event.preventDefault();
