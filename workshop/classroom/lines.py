@@ -1,7 +1,4 @@
-"""Observations as lines of text, and back: nothing that is read back can run.
-
-What learners' processes write is read by the teacher's, so it is JSON, and checked on the way in.
-"""
+"""Observations as lines of JSON, and back: nothing that is read back can run."""
 
 import base64
 import json
@@ -17,7 +14,7 @@ TAGGED = {cls.__name__: cls for cls in (Raised, Opaque, TimedOut, About, Unteste
 
 
 def pack(observation: Observation) -> bytes:
-    """Write an observation as one line of JSON: nothing that is read back can run."""
+    """Write an observation as one line of JSON."""
     notes = [list(observation.changed), list(observation.remarks)]
     return json.dumps([_pack(observation.value), *notes]).encode()
 
@@ -34,15 +31,14 @@ def unpack(line: bytes) -> Observation:
 
 def _pack(x: Any) -> Any:
     if isinstance(x, np.ndarray):
-        x = np.ascontiguousarray(x)
-        return {"array": base64.b64encode(x).decode(), "dtype": x.dtype.str, "shape": x.shape}
+        data = base64.b64encode(np.ascontiguousarray(x)).decode()
+        return {"array": data, "dtype": x.dtype.str, "shape": x.shape}
     if isinstance(x, list):
         return [_pack(value) for value in x]
     if isinstance(x, dict):
         return {"pairs": [[_pack(key), _pack(value)] for key, value in x.items()]}
-    if type(x).__name__ in TAGGED:
-        return {"tag": type(x).__name__, "fields": vars(x)}
-    return x
+    tag = type(x).__name__
+    return {"tag": tag, "fields": vars(x)} if tag in TAGGED else x
 
 
 def _unpack(x: Any) -> Any:
