@@ -21,8 +21,7 @@ from hypothesis.extra import numpy as arrays
 from workshop.checks import grade, learner, sandbox
 from workshop.checks.compare import Opaque, Raised, TimedOut, difference, same
 from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, traces_of
-from workshop.checks.sandbox import Observation
-from workshop.classroom.lines import pack, unpack
+from workshop.checks.sandbox import Observation, as_line, from_line
 from workshop.exercises import exercises, find
 from workshop.exercises.exercise import About, Untested
 
@@ -330,9 +329,9 @@ nested = st.recursive(
 @pytest.mark.slow
 @given(nested)
 def test_an_observation_comes_back_as_it_was(value):
-    line = pack(Observation(value, ("x",), ("a remark",)))
-    back = unpack(line)
-    assert b"\n" not in line and pack(back) == line and same(value, back.value)
+    line = as_line(Observation(value, ("x",), ("a remark",)))
+    back = from_line(line)
+    assert b"\n" not in line and as_line(back) == line and same(value, back.value)
     assert (back.changed, back.remarks) == (("x",), ("a remark",))
 
 
@@ -347,4 +346,4 @@ LINES = [b"", b"1", b"[]", b"[1]", b"[1, 2]", b"[1, [], 2]", b"{}", b"\xff", b"[
 @pytest.mark.parametrize("line", [*LINES, *(json.dumps([x, [], []]).encode() for x in FORGED)])
 def test_a_forged_line_is_a_value_error(line):
     with pytest.raises(ValueError):
-        unpack(line)
+        from_line(line)

@@ -4,6 +4,7 @@ import argparse
 import csv
 import io
 import os
+import re
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -12,23 +13,14 @@ from pathlib import Path
 
 from workshop.checks.keep import replace as write
 from workshop.classroom import PARTIAL, Limits, grade_folder
-from workshop.classroom.notebooks import notebooks_in
 from workshop.classroom.verdicts import STATUSES, Row
 
 
 def as_csv(rows: list[Row]) -> str:
-    """The rows as a spreadsheet reads them."""
-    text = io.StringIO()
-    csv.writer(text).writerows(
-        [[f.name for f in fields(Row)], *([safe(cell) for cell in astuple(row)] for row in rows)]
-    )
-    return "\ufeff" + text.getvalue()
-
-
-def safe(cell: str) -> str:
-    """Text that can be written, and that a spreadsheet does not take for a formula."""
-    cell = cell.encode("utf-8", "replace").decode()
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell
+    """The rows as a spreadsheet reads them, which must take no text for a formula."""
+    text, cells = io.StringIO(), [[f.name for f in fields(Row)], *map(astuple, rows)]
+    csv.writer(text).writerows([re.sub("^(?=[=+@-])", "'", cell) for cell in row] for row in cells)
+    return "\ufeff" + text.getvalue().encode("utf-8", "replace").decode()
 
 
 def summary(rows: list[Row]) -> str:
@@ -39,8 +31,7 @@ def summary(rows: list[Row]) -> str:
         lines += [f"{name or '(no notebook)':30}" + "".join(f"{counts[s]:15}" for s in STATUSES)]
     mistakes = Counter((r.exercise, r.mistake, r.message) for r in rows if r.mistake)
     lines += ["", "The most frequent mistakes:"] if mistakes else []
-    for (exercise, mistake, message), count in mistakes.most_common(3):
-        lines += [f"{count:4} × {exercise}, {mistake}: {message}"]
+    lines += [f"{n:4} × {what[0]}, {what[1]}: {what[2]}" for what, n in mistakes.most_common(3)]
     marked = sum(bool(row.remark) for row in rows)
     return "\n".join([*lines, "", f"Rows with a remark, to be looked at: {marked}."])
 
@@ -60,11 +51,11 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     """Grade, write the CSV file, print a summary."""
     options = arguments()
-    if not options.folder.is_dir() or not (paths := notebooks_in(options.folder)):
-        print(f"{options.folder} is no folder with notebooks (.ipynb) in it.")
-        return 1
     out = options.out or options.folder / "grades.csv"
     partial, limits = out.with_name(PARTIAL), Limits(options.seconds, options.memory * 2**20)
+    if not any(options.folder.rglob("*.ipynb")):
+        print(f"{options.folder} is no folder with notebooks (.ipynb) in it.")
+        return 1
     try:
         with ThreadPoolExecutor(options.workers) as executor:
             rows = grade_folder(options.folder, executor, limits, partial)
@@ -73,7 +64,8 @@ def main() -> int:
         return 130
     write(out, as_csv(rows))
     partial.unlink(missing_ok=True)
-    print(f"\n{summary(rows)}\n\n{len(paths)} notebooks, {len(rows)} rows: {out}")
+    print(f"\n{summary(rows)}\n")
+    print(f"{len({row.learner for row in rows})} notebooks, {len(rows)} rows: {out}")
     return 0
 
 

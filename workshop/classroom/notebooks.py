@@ -24,12 +24,6 @@ class Notebook:
     begin: int  # the first code cell after a first task; 0 without any
 
 
-def notebooks_in(folder: Path) -> list[Path]:
-    """All notebooks in a folder and the folders in it, in order."""
-    found = folder.rglob("*.ipynb")
-    return sorted(p for p in found if p.is_file() and ".ipynb_checkpoints" not in p.parts)
-
-
 def read_notebook(path: Path) -> Notebook:
     """Read and recognise a notebook by its content; ValueError says why it is none."""
     cells = read_cells(path)

@@ -1,12 +1,10 @@
-"""Run a learner's notebook in a process of its own, apart and within limits; take in what it says.
-
-The system ends a statement that computes for too long (the seat asks it to); here the rest is seen.
-"""
+"""Run a learner's notebook in a process of its own, apart and within limits; hear what it says."""
 
 import contextlib
 import functools
 import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
@@ -17,24 +15,19 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import psutil
 
-from workshop.checks.sandbox import Observation
-from workshop.classroom.lines import unpack
+from workshop.checks.sandbox import from_line
 from workshop.classroom.notebooks import Notebook
 
 COURSE = Path(__file__).resolve().parents[2]
-Run = tuple[str, list[Observation]]  # a backend, and what it saw
-PACKAGES = ("helpers", "workshop")
-SEAT = [sys.executable, "-m", "workshop.classroom.seat"]
 ATTEMPTS = 5  # how often a notebook runs, each time without the statements that had to be ended
 PATIENT = 5.0  # times an exercise's own seconds: in a learner's notebook `check` gives up earlier
 STARTUP = 15.0  # seconds for Python and the libraries
 IDLE, BUSY = 15.0, 0.25  # seconds on the clock with less than so many on the processor: it waits
-PROCESSES = 200  # more than that is an accident or an attack
-LARGEST = 64 * 2**20  # bytes that a notebook may report
+PROCESSES, LARGEST = 200, 64 * 2**20  # bytes of a report; more is an accident or an attack
 TICK = 0.1  # seconds from one look to the next
 SMALL = ["--size", str(256 * 2**20), "--tmpfs"]  # a folder in memory
 CODES = {None: "", -24: "took too long", 128 + 24: "took too long"}  # ended by SIGXCPU
@@ -57,7 +50,7 @@ class Report:
     """What a notebook did: by exercise whether the answer is empty, and what each backend saw; why
     cells failed; which statements are left out, as the number of the cell and in it."""
 
-    answers: dict[str, tuple[bool, list[Run]]] = field(default_factory=dict)
+    answers: dict[str, tuple[bool, list]] = field(default_factory=dict)
     failed: dict[int, str] = field(default_factory=dict)
     skipped: list[list[int]] = field(default_factory=list)
     at: list[int] | None = None
@@ -88,44 +81,36 @@ def attempt(told: Report, book: Notebook, limits: Limits, hidden: str) -> str:
         desk.mkdir()
         if not (room := room_of(str(desk), hidden) if keeps_apart() else []):
             course = desk.with_name("course")  # its own: it may write there
-            for package in PACKAGES:
+            for package in ("helpers", "workshop"):
                 shutil.copytree(COURSE / package, course / package)
-        with open(f"{name}/said", "ab") as sink, open(f"{name}/said", "rb") as said:
-            process = subprocess.Popen(
-                [*room, *SEAT], env=environment(str(desk), str(course)), cwd=desk,
-                stdin=subprocess.PIPE, stdout=sink, stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )  # fmt: skip
-            try:
-                return listen(told, job, process, said)
-            finally:
-                end(process)
+        process = subprocess.Popen(
+            [*room, sys.executable, "-m", "workshop.classroom.seat"],
+            env=environment(str(desk), str(course)), cwd=desk,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            return listen(told, job, process)
+        finally:
+            end(process)
 
 
 def environment(desk: str, course: str) -> dict[str, str]:
     """What a learner's process gets: a home of its own, one thread, no accelerator."""
     once = "OMP_NUM_THREADS OPENBLAS_NUM_THREADS MKL_NUM_THREADS PYTHONUTF8 PYTHONSAFEPATH"
-    homes = dict.fromkeys(("HOME", "USERPROFILE", "IPYTHONDIR", "MPLCONFIGDIR"), desk)
-    rest = {"MPLBACKEND": "Agg", "TOKENIZERS_PARALLELISM": "false", "CUDA_VISIBLE_DEVICES": "",
-            "PYTHONPATH": course, "MY_TRANSFORMER": "off"}  # fmt: skip
+    homes = dict.fromkeys(("HOME", "USERPROFILE", "MPLCONFIGDIR"), desk) | {"PYTHONPATH": course}
+    rest = {"MPLBACKEND": "Agg", "CUDA_VISIBLE_DEVICES": "", "MY_TRANSFORMER": "off"}
     return os.environ | homes | dict.fromkeys(once.split(), "1") | rest
 
 
-# ---------------------------------------------------------------- apart
-
-
 def room_of(desk: str, hidden: str) -> list[str]:
-    """The command that keeps a process apart: no network, no rights, no sight of other processes.
-
-    It writes into memory alone. Temporary folders and the hidden one are empty, but for what Python
-    needs in them.
-    """
+    """The command that keeps a process apart: no network, no rights, no sight of other processes,
+    memory alone to write into, the hidden folder empty but for what Python needs in it."""
     packages = [path for path in sys.path if path.endswith("-packages")]
     needed = sorted({*map(os.path.realpath, [sys.prefix, sys.base_prefix, COURSE, *packages])})
-    room = (
-        "bwrap --die-with-parent --new-session --unshare-all --cap-drop ALL --ro-bind / /".split()
-    )
-    room += ["--proc", "/proc", "--dev", "/dev", *SMALL, "/dev/shm", "--remount-ro", "/dev"]
+    room = "bwrap --die-with-parent --new-session --unshare-all --cap-drop ALL".split()
+    room += "--ro-bind / / --proc /proc --dev /dev".split()
+    room += [*SMALL, "/dev/shm", "--remount-ro", "/dev"]
     for place in filter(os.path.isdir, ["/tmp", "/var/tmp", hidden]):
         inside = [path for path in needed if path.startswith(f"{place}/")]
         room += [*SMALL, place, *(a for path in inside for a in ("--ro-bind", path, path))]
@@ -139,26 +124,26 @@ def keeps_apart() -> bool:
     return bool(shutil.which("bwrap")) and not subprocess.run(room, capture_output=True).returncode
 
 
-# ---------------------------------------------------------------- what it says, and takes
-
-
-def listen(told: Report, job: dict, process: subprocess.Popen, said: Any) -> str:
+def listen(told: Report, job: dict, process: subprocess.Popen) -> str:
     """Hand out a job, and take in what comes back until it ends, or must be ended; says how."""
     with contextlib.suppress(OSError), process.stdin:
         process.stdin.write(json.dumps(job).encode())
-    data, reason, before, since = b"", "", 0.0, time.monotonic()
+    lines, total, reason, before, since = queue.SimpleQueue(), 0, "", 0.0, time.monotonic()
+    reader = threading.Thread(target=pass_on, args=(process.stdout, lines), daemon=True)
+    reader.start()
     while not reason and not told.done:
         if STOPPED.wait(TICK):
             raise InterruptedError("the class was stopped")
-        reason = CODES.get(process.poll(), "ended the process that ran it")
+        if reason := CODES.get(process.poll(), "ended the process that ran it"):
+            reader.join(1)
         number, size, seconds = taken_by(process)
-        *lines, data = (data + said.read(LARGEST)).split(b"\n")
-        for line in lines:
+        while not lines.empty():
+            total += len(line := lines.get())
             take(told, line.decode("utf-8", "replace"), job)
         if seconds > before + BUSY:
             before, since = seconds, time.monotonic()
         limits = {
-            "wrote too much": said.tell() >= LARGEST,
+            "wrote too much": total > LARGEST,
             "started too many processes": number > PROCESSES,
             "took too much memory": size > 2 * job["memory"],
             "took too long with the cells before it": seconds > job["seconds"],
@@ -166,6 +151,13 @@ def listen(told: Report, job: dict, process: subprocess.Popen, said: Any) -> str
         }
         reason = next((limit for limit, reached in limits.items() if reached), reason)
     return reason
+
+
+def pass_on(stream: BinaryIO, lines: queue.SimpleQueue) -> None:
+    """Put the lines of a process into a queue; no cell can read them again in its pipe."""
+    with stream:
+        for line in iter(lambda: stream.readline(LARGEST), b""):
+            lines.put(line)
 
 
 def taken_by(process: subprocess.Popen) -> tuple[int, int, float]:
@@ -193,7 +185,6 @@ def end(process: subprocess.Popen) -> None:
             each.kill()
     with contextlib.suppress(OSError, AttributeError):  # Windows has no groups
         os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
     process.wait()
 
 
@@ -202,11 +193,10 @@ def take(told: Report, line: str, job: dict) -> None:
     with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
         message = json.loads(line.partition(job["mark"])[2])  # cells may have written before it
         if "at" in message:
-            cell, number = map(int, message["at"])
-            told.at = [range(len(job["cells"]))[cell], number]
+            told.at = [range(len(job["cells"]))[message["at"][0]], int(message["at"][1])]
         if "failed" in message:
-            told.failed.setdefault(told.at[0], f"raised {message['failed']:.300}")
+            told.failed.setdefault(told.at[0], f"raised {message['failed'].strip():.300}")
         if message.get("answer") in job["exercises"]:
-            runs = [(str(b), [unpack(o.encode()) for o in run]) for b, run in message["runs"]]
+            runs = [(str(b), [from_line(o) for o in run]) for b, run in message["runs"]]
             told.answers[message["answer"]] = message["stub"] is True, runs
         told.done = message.get("done") is True

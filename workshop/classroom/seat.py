@@ -1,11 +1,9 @@
 """Run a learner's cells and report what the answers do; the verdicts are made elsewhere.
 
-`running` starts it, hands a job in as JSON, and reads lines of JSON: {"at": [3, 1]}, statement 1 of
-cell 3 begins; {"failed": "NameError: …"}, it raised that; {"answer": "softmax", …}; {"done": true}.
-Each begins with the mark of the job, which the cells do not know.
-
-What is imported here is loaded before the learner's cells, and hidden from them: they import the
-course anew, and may do with theirs as they like.
+`running` hands a job in as JSON, and reads lines: {"at": [3, 1]}, statement 1 of cell 3 begins;
+{"failed": "NameError: …"}, it raised that; {"answer": "softmax", …}; {"done": true}. Each begins
+with the mark of the job, which the cells do not know. What is imported here is hidden from them:
+they import the course anew, and may do with theirs as they like.
 """
 
 import ast
@@ -22,22 +20,19 @@ import types
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from traceback import format_exception_only
 from typing import Any
-from unittest.mock import MagicMock
 
 import psutil
 
 from workshop.checks.compare import TimedOut
 from workshop.checks.judge import backends_for, expected_of, is_stub
 from workshop.checks.learner import exercise_of
-from workshop.checks.sandbox import agree, as_written, observe_apart, on_tensors
-from workshop.classroom.lines import pack, unpack
+from workshop.checks.sandbox import agree, as_line, as_written, observe_apart, on_tensors
 from workshop.classroom.running import COURSE, LARGEST
 from workshop.exercises import exercises
 from workshop.exercises.exercise import Exercise
 
-CALLS = "It calls the course's own {}."
-TORCH = re.compile(r"\btorch\b|helpers\.(layers|models|training|pretrained)")
 TIMED = re.compile(r"^(\s*)%{1,2}(?:time|capture)\b[ \t]*", re.MULTILINE)  # what it times runs
 MAGIC = re.compile(r"^(\s*)(?:[%!?].*|.*\?)$", re.MULTILINE)  # the rest of IPython's signs do not
 
@@ -47,9 +42,8 @@ class Seat:
 
     def __init__(self, job: dict, sink: int):
         self.job, self.sink = job, open(sink, "wb")
-        self.module, self.compile = types.ModuleType("__main__"), codeop.Compile()
-        self.names = self.module.__dict__
-        self.names["get_ipython"] = lambda: MagicMock()  # a shell that does nothing
+        sys.modules["__main__"], self.compile = types.ModuleType("__main__"), codeop.Compile()
+        self.names = sys.modules["__main__"].__dict__
         self.defined: dict[str, Callable] = {}
         self.answered: set[str] = set()
 
@@ -59,19 +53,18 @@ class Seat:
         self.sink.flush()
 
     def prepare(self) -> None:
-        """Load what is needed, then give the cells a course of their own."""
-        if exercises() and any(map(TORCH.search, self.job["cells"])):
-            import_module("torch")
-        sys.modules["__main__"] = self.module
+        """Load all exercises, then give the cells a course of their own, and limits."""
+        exercises()
         for name in [name for name in sys.modules if name.split(".")[0] in ("helpers", "workshop")]:
             del sys.modules[name]
         for name in ("workshop", "workshop.checks", "workshop.checks.learner"):
             import_module(name).check = self.check
-        limit("RLIMIT_FSIZE", LARGEST, LARGEST)
-        limit("RLIMIT_AS", *[psutil.Process().memory_info().vms + self.job["memory"]] * 2)
+        limit("RLIMIT_FSIZE", LARGEST)
+        limit("RLIMIT_AS", psutil.Process().memory_info().vms + 2 * self.job["memory"])
 
     def run(self) -> None:
         """Run all cells, whatever each of them does; then observe what was not handed in."""
+        self.prepare()
         for cell, source in enumerate(self.job["cells"]):
             file = f"<cell {cell}>"  # where tracebacks find the learner's lines
             linecache.cache[file] = (len(source), None, source.splitlines(True), file)
@@ -92,16 +85,16 @@ class Seat:
                 return ast.parse(source).body
             return ast.parse(MAGIC.sub(r"\1pass", TIMED.sub(r"\1", source))).body
         except Exception as error:
-            self.tell(at=[cell, 0], failed=in_words(error))
+            self.tell(at=[cell, 0], failed=format_exception_only(error)[-1])
             return []
 
     def run_statement(self, node: ast.stmt, file: str) -> None:
         """Run a statement; those after one that raised run all the same: they may not need it."""
-        limit("RLIMIT_CPU", int(time.process_time() + self.job["step"]), int(self.job["seconds"]))
+        limit("RLIMIT_CPU", int(time.process_time() + self.job["step"]))
         try:
             exec(self.compile(ast.Module([node], []), file, "exec"), self.names)
         except BaseException as error:  # SystemExit is the learner's too
-            self.tell(failed=in_words(error))
+            self.tell(failed=format_exception_only(error)[-1])
 
     def is_answer(self, value: Any) -> bool:
         """Whether a function is the learner's: not the course's, not from before the tasks."""
@@ -129,8 +122,8 @@ class Seat:
         known, stub, runs, right = exercises()[name], is_stub(function), [], ""
         known = replace(known, seconds=known.seconds * self.job["stretch"])
         for backend in [] if stub else backends_for(function, known):
-            seen = observe_apart(Watched(function, known), known, backend, (pack, unpack))
-            runs.append((backend, [pack(one).decode() for one in seen]))
+            seen = observe_apart(Watched(function, known), known, backend)
+            runs.append((backend, [as_line(one).decode() for one in seen]))
             with contextlib.suppress(Exception):  # no verdict: only how the cells go on
                 pairs = zip(seen, expected_of(name), strict=True)
                 right = backend if all(agree(*pair, known) for pair in pairs) else ""
@@ -159,20 +152,16 @@ class Watched:
         codes = [e.code for e in self.profile.getstats() if not isinstance(e.code, str)]
         homes = (f"{COURSE}/helpers", f"{COURSE}/workshop", f"<{self.name}>")
         own = any(c.co_qualname == self.name and c.co_filename.startswith(homes) for c in codes)
-        return (CALLS.format(self.name),) if own else ()
+        return (f"It calls the course's own {self.name}.",) if own else ()
 
 
-def in_words(error: BaseException) -> str:
-    """An exception in a line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-
-
-def limit(kind: str, soft: int, hard: int) -> None:
-    """Let the system end what takes more, where it knows limits."""
+def limit(kind: str, most: int) -> None:
+    """Let the system refuse or end what takes more, where it knows limits."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(getattr(resource, kind), (min(soft, hard), hard))
+        hard = resource.getrlimit(getattr(resource, kind))[1]
+        resource.setrlimit(getattr(resource, kind), (most, hard))
 
 
 def main() -> None:
@@ -181,9 +170,7 @@ def main() -> None:
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)
     try:
-        seat = Seat(job, sink)
-        seat.prepare()
-        seat.run()
+        Seat(job, sink).run()
     finally:
         os._exit(0)  # threads and exit handlers of the learner's are not waited for
 

@@ -79,5 +79,5 @@ def lacking(errors: list[str], book: Notebook, report: Report) -> tuple[str, str
 
 def why(report: Report, cells: list[int] | dict[int, str]) -> str:
     """Why cells did not do what they should."""
-    told = [f"its cell {i + 1} {report.failed[i]}" for i in cells]
-    return "; ".join(told[:3]) or "the notebook could not be run"
+    told = "; ".join(f"its cell {i + 1} {report.failed[i]}" for i in [*cells][:3])
+    return told or "the notebook could not be run"
