@@ -9,20 +9,13 @@ Needs `pip install "attention-step-by-step[pretrained]"`.
 
 INSTALL = 'pip install "attention-step-by-step[pretrained]"'
 try:
-    import safetensors.torch  # noqa: F401
-    import tokenizers  # noqa: F401
-
-    from helpers.pretrained.bert import load_bert
-    from helpers.pretrained.encoder import SentenceEncoder, mean_vector
+    from helpers.pretrained.encoder import SentenceEncoder
+    from helpers.pretrained.families import load_bert, load_gpt2, load_llama
     from helpers.pretrained.files import load_tokenizer
-    from helpers.pretrained.gpt2 import load_gpt2
     from helpers.pretrained.hub import download_gpt2, load_minilm, minilm_folder
-    from helpers.pretrained.llama import load_llama
-    from helpers.pretrained.tensors import shapes_only
 except ModuleNotFoundError as error:
     error.msg = f"{error.name} is not installed: {INSTALL}"
     raise
 
 __all__ = ["SentenceEncoder", "download_gpt2", "load_bert", "load_gpt2", "load_llama",
-           "load_minilm", "load_tokenizer", "mean_vector", "minilm_folder",
-           "shapes_only"]  # fmt: skip
+           "load_minilm", "load_tokenizer", "minilm_folder"]  # fmt: skip

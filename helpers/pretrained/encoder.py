@@ -1,13 +1,13 @@
 """The sentence encoder: BERT's tables, our encoder, and one vector for each sentence."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from helpers.given import check_positive
 from helpers.layers import unwatched
 from helpers.models import Encoder
 
@@ -31,7 +31,10 @@ class SentenceEncoder(nn.Module):
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.encoder = Encoder(d_model, num_heads, d_ff, num_layers, activation=activation, eps=eps)
         self.tokenizer = tokenizer
-        self.max_tokens = _max_tokens(max_tokens, context_length)
+        if max_tokens is not None and max_tokens < 3:
+            needed = "at least 3: [CLS], a word, [SEP]"
+            raise ValueError(f"max_tokens is {max_tokens}, but must be {needed}")
+        self.max_tokens = min(max_tokens or context_length, context_length)
         tokenizer.no_padding()  # batches are padded here, to their own longest sentence
         tokenizer.enable_truncation(self.max_tokens)
 
@@ -44,10 +47,8 @@ class SentenceEncoder(nn.Module):
         """
         context_length = self.positions.num_embeddings
         if ids.ndim != 2 or not 0 < ids.shape[1] <= context_length:
-            raise ValueError(
-                f"ids has shape {tuple(ids.shape)}, but must be (B, T) with T from 1 to "
-                f"{context_length}"
-            )
+            needed = f"(B, T) with T from 1 to {context_length}"
+            raise ValueError(f"ids has shape {tuple(ids.shape)}, but must be {needed}")
         x = self.tokens(ids) + self.segments.weight[0] + self.positions.weight[: ids.shape[1]]
         mask = None if is_real is None else is_real[:, None, :]  # (B, 1, T)
         return self.encoder(self.norm(x), mask)
@@ -57,7 +58,7 @@ class SentenceEncoder(nn.Module):
 
         Raises TypeError unless given a list of str, ValueError for an empty one.
         """
-        return self._pad(self._ids(sentences))
+        return self._pad(self._encodings(sentences))
 
     def pieces(self, sentence: str) -> list[str]:
         """The tokens of one sentence as text, [CLS] and [SEP] included: T words and word pieces.
@@ -92,9 +93,8 @@ class SentenceEncoder(nn.Module):
         so that little padding is computed; the result has the order given, on the CPU. Raises as
         `tokenize` does, and ValueError unless batch_size is positive. Reimers and Gurevych (2019).
         """
-        if not batch_size > 0:
-            raise ValueError(f"batch_size is {batch_size}, but must be positive")
-        rows = self._ids(sentences)
+        check_positive(batch_size=batch_size)
+        rows = self._encodings(sentences)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         starts = range(0, len(rows), batch_size)
         batches = [[rows[i] for i in order[start : start + batch_size]] for start in starts]
@@ -103,53 +103,26 @@ class SentenceEncoder(nn.Module):
         vectors = nn.functional.normalize(vectors, dim=-1).cpu()
         return vectors[torch.tensor(order).argsort()]
 
-    def _mean_vectors(self, rows: list[list[int]]) -> Tensor:
+    def _mean_vectors(self, rows: list[Encoding]) -> Tensor:
         ids, is_real = self._pad(rows)
-        hidden = self(ids, None if is_real.all() else is_real)
-        return mean_vector(hidden, is_real)
+        hidden = self(ids, None if is_real.all() else is_real)  # (B, T, d_model)
+        real = is_real[:, :, None].to(hidden.dtype)  # (B, T, 1)
+        return (hidden * real).sum(dim=1) / real.sum(dim=1)
 
-    def _ids(self, sentences: Sequence[str]) -> list[list[int]]:
-        return [encoding.ids for encoding in self._encodings(sentences)]
-
-    def _encodings(self, sentences: Sequence[str]) -> list[Any]:
+    def _encodings(self, sentences: Sequence[str]) -> list[Encoding]:
         if isinstance(sentences, str) or not isinstance(sentences, Sequence):
-            kind = type(sentences).__name__
-            raise TypeError(f"sentences is a {kind}, but must be a list of str")
+            raise TypeError(f"sentences is a {type(sentences).__name__}, but must be a list of str")
         if not sentences:
             raise ValueError("sentences is empty, but must hold at least one")
-        return self.tokenizer.encode_batch([_text(i, s) for i, s in enumerate(sentences)])
+        for i, sentence in enumerate(sentences):
+            if not isinstance(sentence, str):
+                raise TypeError(f"sentences[{i}] is a {type(sentence).__name__}, but must be a str")
+        # Half of a surrogate pair, which no file can hold, becomes a question mark.
+        whole = [sentence.encode("utf-8", "replace").decode("utf-8") for sentence in sentences]
+        return self.tokenizer.encode_batch(whole)
 
-    def _pad(self, rows: list[list[int]]) -> tuple[Tensor, Tensor]:
+    def _pad(self, rows: list[Encoding]) -> tuple[Tensor, Tensor]:
         device = self.tokens.weight.device
-        ids = pad_sequence([torch.tensor(row) for row in rows], True)  # (B, T), zeros behind
-        lengths = torch.tensor([len(row) for row in rows])
-        is_real = torch.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
-        return ids.to(device), is_real.to(device)
-
-
-def mean_vector(hidden: Tensor, is_real: Tensor) -> Tensor:
-    """Average the vectors of the real tokens: (B, T, D) and (B, T) bool → (B, D).
-
-    Raises ValueError unless the shapes fit. Reimers and Gurevych (2019), section 3.
-    """
-    if hidden.ndim != 3 or is_real.shape != hidden.shape[:2]:
-        raise ValueError(
-            f"is_real has shape {tuple(is_real.shape)}, but must be (B, T) for hidden (B, T, D) "
-            f"{tuple(hidden.shape)}"
-        )
-    real = is_real[:, :, None].to(hidden.dtype)  # (B, T, 1)
-    return (hidden * real).sum(dim=1) / real.sum(dim=1)
-
-
-def _max_tokens(asked: int | None, context_length: int) -> int:
-    if asked is not None and asked < 3:
-        raise ValueError(f"max_tokens is {asked}, but must be at least 3: [CLS], a word, [SEP]")
-    return context_length if asked is None else min(asked, context_length)
-
-
-def _text(i: int, sentence: Any) -> str:
-    """One sentence; half of a surrogate pair, which no file can hold, becomes a question mark."""
-    if not isinstance(sentence, str):
-        kind = type(sentence).__name__
-        raise TypeError(f"sentences[{i}] is a {kind}, but must be a str")
-    return sentence.encode("utf-8", "replace").decode("utf-8")
+        ids = pad_sequence([torch.tensor(row.ids) for row in rows], True)  # (B, T), zeros behind
+        is_real = pad_sequence([torch.tensor(row.attention_mask) for row in rows], True)
+        return ids.to(device), is_real.bool().to(device)

@@ -21,26 +21,27 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
     Raises FileNotFoundError or ValueError for a tokenizer.json that is missing or damaged.
     """
     path = Path(folder) / TOKENIZER
-    text = read_text(path)
+    content = path.read_bytes()
     try:
-        return Tokenizer.from_str(text)
+        return Tokenizer.from_buffer(content)
     except Exception as error:  # the library raises nothing more special
         raise ValueError(f"{path} is damaged or no tokenizer: {error}") from error
 
 
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is damaged, it is no UTF-8 text: {error}") from error
+def fitting_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
+    tokenizer = load_tokenizer(folder)
+    largest = max(tokenizer.get_vocab().values(), default=-1)
+    if not 0 <= largest < vocab_size:
+        needed = f"fit vocab_size = {vocab_size} of {CONFIG}"
+        raise ValueError(f"{folder / TOKENIZER} has ids up to {largest}, but must {needed}")
+    return tokenizer
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    text = read_text(path)
     try:
-        content = json.loads(text)
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # also for a number of 5000 figures
-        raise ValueError(f"{path} is damaged, it is no JSON: {error}") from error
+        raise ValueError(f"{path} is damaged, it is no JSON in UTF-8: {error}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path} holds a {type(content).__name__}, but must hold an object")
     return content
@@ -51,10 +52,8 @@ def check_digests(folder: Path, digests: dict[str, str]) -> None:
         with open(folder / name, "rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if found != needed:
-            raise ValueError(
-                f"{folder / name} is not the published file, or was changed: "
-                f"its SHA-256 is {found}, but must be {needed}"
-            )
+            why = f"its SHA-256 is {found}, but must be {needed}"
+            raise ValueError(f"{folder / name} is not the published file, or was changed: {why}")
 
 
 def read_weights(folder: Path) -> tuple[Path, dict[str, Tensor]]:
@@ -89,29 +88,14 @@ def _read_shards(index: Path) -> dict[str, Tensor]:
     shard_of = read_json(index).get("weight_map")
     if not isinstance(shard_of, dict) or not shard_of:
         raise ValueError(f"{index}: weight_map is missing or empty")
+    for name in shard_of.values():  # a file beside the index, and no other place
+        if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*\.safetensors", name):
+            raise ValueError(f"{index}: weight_map names {name!r}, but must name safetensors files")
     tensors: dict[str, Tensor] = {}
-    for shard in sorted({_shard_name(index, name) for name in shard_of.values()}):
+    for shard in sorted({*shard_of.values()}):
         found = _read_tensors(index.parent / shard)
         listed = {name for name, where in shard_of.items() if where == shard}
         if wrong := sorted(found.keys() ^ listed):
             raise ValueError(f"{index} and {shard} do not agree about the tensor {wrong[0]}")
         tensors |= found
     return tensors
-
-
-def _shard_name(index: Path, name: Any) -> str:
-    """A file beside its index, and no other place."""
-    if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.-]*\.safetensors", name):
-        raise ValueError(f"{index}: weight_map names {name!r}, but must name safetensors files")
-    return name
-
-
-def fitting_tokenizer(folder: Path, vocab_size: int) -> Tokenizer:
-    tokenizer = load_tokenizer(folder)
-    largest = max(tokenizer.get_vocab().values(), default=-1)
-    if not 0 <= largest < vocab_size:
-        raise ValueError(
-            f"{folder / TOKENIZER} has ids up to {largest}, but must fit vocab_size = {vocab_size} "
-            f"of {CONFIG}"
-        )
-    return tokenizer

@@ -1,13 +1,13 @@
 """The published checkpoints: where they lie, and that they are the published ones."""
 
 import importlib.util
-import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 from helpers.pretrained import INSTALL
-from helpers.pretrained.bert import bert_options, load_bert
 from helpers.pretrained.encoder import SentenceEncoder
+from helpers.pretrained.families import load_bert, read_options
 from helpers.pretrained.files import CONFIG, TOKENIZER, WEIGHTS, check_digests, find_weights
 
 # sentence-transformers/all-MiniLM-L6-v2 as published: SHA-256 of its files, and what tells its
@@ -18,8 +18,10 @@ MINILM_DIGESTS = {
 }
 MINILM_OPTIONS = {"num_heads": 12, "activation": "gelu", "eps": 1e-12}
 MINILM_MAX_TOKENS = 256  # as its authors use it
-GPT2_REPOSITORY = "openai-community/gpt2"
-GPT2_REVISION = "607a30d783dfa663caf39e06633721c8d4cfcd7e"
+GPT2 = {
+    "repo_id": "openai-community/gpt2",
+    "revision": "607a30d783dfa663caf39e06633721c8d4cfcd7e",
+}
 GPT2_DIGESTS = {WEIGHTS: "248dfc3911869ec493c76e65bf2fcf7f615828b0254c12b473182f0f81d3a707"}
 
 
@@ -43,7 +45,7 @@ def load_minilm(folder: str | Path | None = None) -> SentenceEncoder:
     `load_bert` raises. Wang et al. (2020); Reimers and Gurevych (2019).
     """
     folder = minilm_folder() if folder is None else Path(folder)
-    options = bert_options(folder / CONFIG)
+    _, options = read_options(folder / CONFIG, "bert")
     for name, needed in MINILM_OPTIONS.items():
         if options[name] != needed:
             raise ValueError(f"{folder / CONFIG}: {name} is {options[name]}, but must be {needed}")
@@ -56,36 +58,23 @@ def download_gpt2() -> Path:
     """Fetch GPT-2 (124 million parameters, 548 MB) from the Hugging Face hub, once: its folder.
 
     Later calls find it in the hub's cache. Raises ConnectionError when the hub can't be reached,
-    ModuleNotFoundError without the library huggingface_hub, ValueError when the weights are not
-    the published ones (SHA-256).
+    ValueError when the weights are not the published ones (SHA-256).
     """
+    from huggingface_hub import hf_hub_download, hf_hub_url  # slow; tokenizers needs it
+
+    def fetch(**options: Any) -> Path:
+        for name in (TOKENIZER, WEIGHTS, CONFIG):
+            path = hf_hub_download(filename=name, **GPT2, **options)
+        return Path(path).parent
+
     try:
-        from huggingface_hub import hf_hub_url
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(f"huggingface_hub is not installed: {INSTALL}") from error
-    try:
-        folder = _from_hub(local_files_only=True)
+        folder = fetch(local_files_only=True)
     except FileNotFoundError:  # not in the cache
-        try:
-            _check_online(hf_hub_url(GPT2_REPOSITORY, CONFIG, revision=GPT2_REVISION))
-            folder = _from_hub()
+        url = hf_hub_url(filename=CONFIG, **GPT2)
+        try:  # one small file first: the hub's own library would try for half a minute
+            urlopen(Request(url, method="HEAD"), timeout=5).close()
+            folder = fetch()
         except Exception as error:  # of several libraries
-            raise ConnectionError(f"GPT-2 can't be downloaded: {error}") from error
+            raise ConnectionError(f"GPT-2 can't be downloaded from {url}: {error}") from error
     check_digests(folder, GPT2_DIGESTS)
     return folder
-
-
-def _from_hub(**options: Any) -> Path:
-    from huggingface_hub import hf_hub_download
-
-    for name in (TOKENIZER, WEIGHTS, CONFIG):
-        path = hf_hub_download(GPT2_REPOSITORY, name, revision=GPT2_REVISION, **options)
-    return Path(path).parent
-
-
-def _check_online(url: str) -> None:
-    """Ask for one small file first: the hub's own library would try for half a minute."""
-    try:
-        urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=5).close()
-    except OSError as error:
-        raise ConnectionError(f"{url} can't be reached: {error}") from error

@@ -4,18 +4,16 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from helpers.models import DecoderOnly
 from helpers.pretrained.files import CONFIG
 
-KINDS = ("weight", "bias")
 HEAD = "lm_head.weight"  # of a decoder: as theirs all call it
-Tensors = dict[str, Tensor]
+Tensors, Shape, Dtypes = dict[str, Tensor], tuple[int, ...], tuple[torch.dtype, ...]
 Model = TypeVar("Model", bound=nn.Module)
 
 
@@ -35,21 +33,26 @@ def check_places(places: Iterator[Place], path: Path, tensors: Tensors, unused: 
         if place.theirs not in tensors:
             raise ValueError(f"{path}: the tensor {place.theirs} is missing")
         found.append(place)
-    surplus = sorted(tensors.keys() - {place.theirs for place in found})
-    surplus = [name for name in surplus if not re.fullmatch(unused, name)]
-    if surplus:
-        raise ValueError(f"{path}: the tensor {surplus[0]} has no place in the model")
+    for name in sorted(tensors.keys() - {place.theirs for place in found}):
+        if not re.fullmatch(unused, name):
+            raise ValueError(f"{path}: the tensor {name} has no place in the model")
     return found
 
 
-def filled(make: Callable[[], Model], path: Path, tensors: Tensors, places: list[Place],
-           dtypes: tuple[torch.dtype, ...] = (torch.float32,)) -> Model:  # fmt: skip
+def filled(
+    make: Callable[[], Model], path: Path, tensors: Tensors, places: list[Place], dtypes: Dtypes
+) -> Model:
     """The model that `make` makes, with these tensors, in eval mode."""
     model = _shape_of(make, path)
-    values = _values(model, path, tensors, places, dtypes)
-    tied = isinstance(model, DecoderOnly) and "output.weight" not in values
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    values = {}
+    for place in places:
+        values |= _values(place, shapes, path, tensors, dtypes)
+    tied = "output.weight" in shapes.keys() - values.keys()
     if tied:
-        values["output.weight"] = _tied(values["tokens.weight"], path, tensors)
+        table = values["output.weight"] = values["tokens.weight"]
+        if not torch.equal(tensors.get(HEAD, table).to(table.dtype), table):
+            raise ValueError(f"{path}: {HEAD} is not the token table, but {CONFIG} ties them")
     model.load_state_dict(values, assign=True)
     if tied:
         model.output.weight = model.tokens.weight  # one parameter again
@@ -67,9 +70,7 @@ def halves_to_pairs(rows: Tensor, heads: int) -> Tensor:
 class _Undrawn(TorchFunctionMode):
     """Skip the start values: on the meta device the first random one costs PyTorch seconds."""
 
-    def __torch_function__(
-        self, function: Any, types: Any, args: tuple = (), kwargs: dict | None = None
-    ) -> Any:
+    def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if getattr(function, "__module__", None) == "torch.nn.init":
             return args[0] if args else kwargs["tensor"]
@@ -96,45 +97,27 @@ def _shape_of(make: Callable[[], Model], path: Path) -> Model:
 
 
 def _values(
-    model: nn.Module, path: Path, tensors: Tensors, places: list[Place], dtypes: tuple
+    place: Place, shapes: dict[str, Shape], path: Path, tensors: Tensors, dtypes: Dtypes
 ) -> Tensors:
-    """What each parameter of ours becomes: a copy in float32, which needs the file no longer."""
-    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
-    values = {}
-    for place in places:
-        first, *_ = parts = [shapes[name] for name in place.ours]
-        shape = (sum(part[0] for part in parts), *first[1:])
-        shape = shape[::-1] if place.turned else shape
-        tensor = _laid_out(_tensor(path, tensors, place.theirs, shape, dtypes), place)
-        rows = tensor.split([part[0] for part in parts])
-        for name, part in zip(place.ours, rows, strict=True):
-            part = part.clone(memory_format=torch.contiguous_format)
-            values[name] = part.to(torch.float32)  # which holds every number of the smaller kinds
-    return values
-
-
-def _laid_out(tensor: Tensor, place: Place) -> Tensor:
-    """Their numbers in the order of ours."""
+    """What its parameters become: copies in float32, which need the file no longer."""
+    first, *_ = parts = [shapes[name] for name in place.ours]
+    shape = (sum(part[0] for part in parts), *first[1:])
+    tensor = tensors[place.theirs]
+    _check(tensor, f"{path}: {place.theirs}", shape[::-1] if place.turned else shape, dtypes)
     tensor = tensor.T if place.turned else tensor
-    return tensor if place.rope_heads is None else halves_to_pairs(tensor, place.rope_heads)
+    if place.rope_heads is not None:
+        tensor = halves_to_pairs(tensor, place.rope_heads)
+    rows = tensor.split([part[0] for part in parts])
+    # float32 holds every number of the smaller kinds; without `copy`, it would be the file's.
+    form = {"dtype": torch.float32, "memory_format": torch.contiguous_format, "copy": True}
+    return {name: part.to(**form) for name, part in zip(place.ours, rows, strict=True)}
 
 
-def _tensor(
-    path: Path, tensors: Tensors, name: str, shape: tuple[int, ...], dtypes: tuple
-) -> Tensor:
-    tensor = tensors[name]
+def _check(tensor: Tensor, name: str, shape: Shape, dtypes: Dtypes) -> None:
     if tensor.dtype not in dtypes:
         needed = " or ".join(map(str, dtypes))
-        raise ValueError(f"{path}: {name} has dtype {tensor.dtype}, but must have {needed}")
+        raise ValueError(f"{name} has dtype {tensor.dtype}, but must have {needed}")
     if tuple(tensor.shape) != shape:
-        raise ValueError(f"{path}: {name} has shape {tuple(tensor.shape)}, but must have {shape}")
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}, but must have {shape}")
     if not tensor.isfinite().all():
-        raise ValueError(f"{path}: {name} holds numbers that are not finite")
-    return tensor
-
-
-def _tied(table: Tensor, path: Path, tensors: Tensors) -> Tensor:
-    """The token table, which lm_head.weight must equal if it is there."""
-    if not torch.equal(tensors.get(HEAD, table).to(table.dtype), table):
-        raise ValueError(f"{path}: {HEAD} is not the token table, but {CONFIG} ties them")
-    return table
+        raise ValueError(f"{name} holds numbers that are not finite")
