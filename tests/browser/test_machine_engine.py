@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 import torch
 
-from helpers import attention, blocks, layers, models, operations
+from helpers import attention, blocks, layers, models
 from helpers.pretrained.encoder import SentenceEncoder
+from workshop.machine import program as operations
 from workshop.machine.of_modules import describe
 from workshop.machine.program import OFF, Program, Values, of_arrays
 from workshop.widgets.base import module
