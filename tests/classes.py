@@ -15,10 +15,7 @@ SOFTMAX = """
 def softmax(x, axis=-1):
     e = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return e / np.sum(e, axis=axis, keepdims=True)""".strip()
-UNSTABLE = """
-def softmax(x, axis=-1):
-    e = np.exp(x)
-    return e / e.sum(axis=axis, keepdims=True)""".strip()
+UNSTABLE = SOFTMAX.replace("x - np.max(x, axis=axis, keepdims=True)", "x")
 SCORES = """
 def attention_scores(Q, K):
     return np.einsum("...qd,...kd->...qk", Q, K)""".strip()
@@ -28,10 +25,9 @@ def attention_scores(Q, K):
 STUB = 'def softmax(x, axis=-1):\n    """Weights along an axis: (…) → (…)."""\n    ...'
 
 
-def write(path: Path, *sources: str, markdown: str = "# My homework") -> None:
-    """A notebook of one Markdown cell and code cells."""
+def write(path: Path, *sources: str) -> None:
+    """A notebook of code cells."""
     made = [{"cell_type": "code", "source": source, "outputs": []} for source in sources]
-    made.insert(0, {"cell_type": "markdown", "source": markdown})
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4}), "utf-8")
 
@@ -45,14 +41,9 @@ def checked(*sources: str) -> list[str]:
 
 IMPORTS = """
 import copy, math, random, torch
-import torch.nn as nn
-import torch.nn.functional as F
-from collections import Counter
-from helpers.text import *
-from helpers.layers import *
-from helpers.attention import *
-from helpers.blocks import *
-from helpers.decoding import *""".strip()
+import torch.nn as nn, torch.nn.functional as F
+from collections import Counter""".strip()
+ROOMS = [f"from helpers.{n} import *" for n in "text layers attention blocks decoding".split()]
 
 
 def honest(count: int) -> Told:
@@ -64,45 +55,29 @@ def honest(count: int) -> Told:
     for i in range(count):
         mine = [names[(4 * i + k) % len(names)] for k in range(4)]
         given = {name: by_name[name][i * 7 % len(by_name[name])] for name in mine}
-        cells = [START, IMPORTS, *checked(*[answer.source.strip() for answer in given.values()])]
+        cells = checked(*(answer.source.strip() for answer in given.values()))
         statuses = {name: RIGHT if answer.right else WRONG for name, answer in given.items()}
-        told[f"learner {i:02}"] = cells, statuses
+        told[f"learner {i:02}"] = ["\n".join([START, IMPORTS, *ROOMS]), *cells], statuses
     return told
 
 
 # What a slow machine may not turn against anyone: work before the answer, and slow answers; and
 # what cells may do without being marked: use the course's other functions.
-SLOW = """
-table = np.arange(12.0).reshape(3, 4)
-for i in range(400_000):
-    table = table + i % 2 - 0.5
-lowest = min(float(table.min()), 0.0) * 0
-===
-def softmax(x, axis=-1):
-    e = np.exp(x - np.max(x, axis=axis, keepdims=True) + lowest)
-    return e / np.sum(e, axis=axis, keepdims=True)
-===
-def attention_scores(Q, K):
-    total = sum(i % 3 for i in range(200_000))
-    return np.einsum("...qd,...kd->...qk", Q, K) + 0 * total
-===
+WORK = "lowest = sum(i % 2 for i in range(2_000_000)) * 0"
+DEPENDENT = SOFTMAX.replace("x - ", "x - lowest - ")
+LATE = SCORES.replace(
+    "    return", "    total = sum(i % 3 for i in range(200_000))\n    return 0 * total +"
+)
+HELPED = """
 from helpers.attention import attention_scores, scale_scores, softmax
 def attention(Q, K, V):
-    return softmax(scale_scores(attention_scores(Q, K), K.shape[-1])) @ V"""
-
-
-def slow() -> Told:
-    """A learner whose right answers need what cells before them work out, and time."""
-    work, *three = (cell.strip() for cell in SLOW.split("===\n"))
-    names = ["softmax", "attention_scores", "attention"]
-    return {"slow": ([START, work, *checked(*three)], dict.fromkeys(names, RIGHT))}
-
+    return softmax(scale_scores(attention_scores(Q, K), K.shape[-1])) @ V""".strip()
+PATIENT = (
+    [START, WORK, *checked(DEPENDENT, LATE, HELPED)],
+    {"softmax": RIGHT, "attention_scores": RIGHT, "attention": RIGHT},
+)
 
 CHEATS = {  # instead of the answer: the course's own function, however it is come by
-    "imports": """
-def softmax(x, axis=-1):
-    from helpers.attention import softmax as theirs
-    return theirs(x, axis)""",
     "lambda": """
 import helpers.attention
 softmax = lambda x, axis=-1: helpers.attention.softmax(x, axis)""",
@@ -117,41 +92,30 @@ def softmax(x, axis=-1):
     for thing in gc.get_objects():
         if getattr(thing, "__module__", "") == "helpers.attention" and thing.__name__ == "softmax":
             return thing(x, axis)""",
-    "solution": """
-from workshop.exercises import exercises
-def softmax(x, axis=-1):
-    return exercises()["softmax"].reference(x, axis)""",
 }
 FORGERIES = {  # a wrong answer that would be a right one
     "in a cell": f"""
-import json, os
+import contextlib, json, os
 for told in ({{"answer": "softmax", "stub": False, "runs": []}}, {{"done": True}}):
     for handle in range(3, 200):
-        try:
+        with contextlib.suppress(OSError):
             os.write(handle, (json.dumps(told) + "\\n").encode())
-        except OSError:
-            pass
 {UNSTABLE}""",
     "within": """
-import os
+import contextlib, os
 def softmax(x, axis=-1):
     for handle in range(3, 200):
-        try:
+        with contextlib.suppress(OSError):
             os.write(handle, b"[1.0, [], []]\\n" * 20)
-        except OSError:
-            pass
     return np.exp(x) / np.exp(x).sum(axis, keepdims=True)""",
     "patches the judge": f"""
-import workshop.checks, workshop.checks.judge, workshop.checks.sandbox, workshop.checks.compare
-import helpers.attention
-workshop.checks.grade = workshop.checks.judge.judge = lambda *args: "right"
-workshop.checks.judge.expected_of = workshop.checks.sandbox.observe_apart = None
+import contextlib, helpers.attention
+import workshop.checks.judge, workshop.checks.sandbox, workshop.checks.compare
+workshop.checks.judge.judge = workshop.checks.judge.expected_of = lambda *args: "right"
 workshop.checks.compare.same = workshop.checks.sandbox.agree = lambda *args: True
-helpers.attention.softmax = lambda x, axis=-1: x
-try:
+helpers.attention.softmax = workshop.checks.sandbox.observe_apart = lambda x, axis=-1: x
+with contextlib.suppress(OSError):
     open(helpers.attention.__file__, "w").write("raise SystemExit")
-except OSError:
-    pass
 {UNSTABLE}""",
 }
 
@@ -168,26 +132,18 @@ def cheats() -> Told:
 VANDALS = {  # a cell before the answers
     "exits": "import os\nos._exit(3)",
     "kills its group": "import os, signal\nos.killpg(0, signal.SIGKILL)",
-    "deletes": """
-import os, pathlib, shutil
-for path in pathlib.Path().iterdir():
-    path.unlink()
-shutil.rmtree(os.getcwd())""",
+    "deletes": "import os, shutil\nshutil.rmtree(os.getcwd())",
     "patches": """
 import builtins, numpy
 numpy.zeros = numpy.tile = numpy.allclose = None
 builtins.print = builtins.hash = None""",
     "endless": "while True:\n    pass",
     "shouts": """
-import os
+import contextlib, os
 for handle in range(3, 50):
-    for _ in range(100):
-        try:
-            os.write(handle, b'x' * 2**20)
-        except OSError:
-            break""",
+    with contextlib.suppress(OSError):
+        os.write(handle, b"x" * 2**27)""",
     "endless in C": "import itertools\nsum(itertools.count())",
-    "swallows": "while True:\n    try:\n        while True: pass\n    except BaseException: pass",
     "sleeps": "import time\ntime.sleep(10**6)",
     "deaf": """
 import signal
@@ -202,9 +158,7 @@ while True:
 SNEAKS = {
     "removes": "import pathlib\nfor path in pathlib.Path({folder!r}).iterdir():\n    path.unlink()",
     "survives": """
-import os, subprocess, sys
-subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", {word!r}], env={{}},
-                 start_new_session=True)
+import os, sys
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:

@@ -4,33 +4,26 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import classes
 import psutil
 import pytest
 from classes import write
-from test_classroom import Nobody, command, rows_at, small_class
+from test_classroom import LINUX, command, rows_at, small_class
 
 from workshop.classroom import grade_folder
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="limits and forks as on Linux"),
-]
+pytestmark = [pytest.mark.long, LINUX]
 
 
 def slow_down(process: subprocess.Popen, share: float, period: float = 0.5) -> None:
     """Let a process and all its descendants run for a share of the time only."""
     while process.poll() is None:
-        stopped = []
-        with contextlib.suppress(psutil.Error):
-            root = psutil.Process(process.pid)
-            stopped = [root, *root.children(recursive=True)]
+        root = psutil.Process(process.pid)
+        stopped = [root, *root.children(recursive=True)]
         for act, seconds in (("suspend", period * (1 - share)), ("resume", period * share)):
             for each in stopped:
                 with contextlib.suppress(psutil.Error):
@@ -40,7 +33,7 @@ def slow_down(process: subprocess.Popen, share: float, period: float = 0.5) -> N
 
 @pytest.mark.parametrize(("share", "seconds", "every"), [(1.0, "12", 1), (0.1, "24", 4)])
 def test_no_honest_learner_is_wronged_and_no_cheat_unmarked(tmp_path, share, seconds, every):
-    told = classes.honest(24) | classes.slow() | classes.cheats()
+    told = classes.honest(24) | classes.cheats() | {"patient": classes.PATIENT}
     told |= classes.vandals(tmp_path, "", [*classes.VANDALS])
     told = {who: told[who] for who in [*told][::every]}
     for i, (learner, (cells, _)) in enumerate(told.items()):
@@ -60,21 +53,19 @@ def test_a_cluster_that_loses_a_worker_gives_the_rows_of_one_machine(tmp_path):
     from distributed import Client, LocalCluster
 
     small_class(tmp_path, 200)
-    partial = Path(tmp_path, "grades.partial.jsonl")
+    partial = tmp_path / "grades.partial.jsonl"
 
     def kill_one(pids: dict[str, int]) -> None:
         while not partial.exists() or partial.read_text("utf-8").count("\n") < 50:
             time.sleep(0.1)
         os.kill(next(iter(pids.values())), signal.SIGKILL)
 
-    with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with Client(cluster) as client:
-            pids = client.run(os.getpid)
-            killer = threading.Thread(target=kill_one, args=(pids,))
-            killer.start()
-            rows = grade_folder(tmp_path, executor=client.get_executor())
-            killer.join()
-            assert pids != client.run(os.getpid)
-    assert len(rows) == 400 and grade_folder(tmp_path, Nobody()) == rows
+    cluster = LocalCluster(2, threads_per_worker=1, dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        pids = client.run(os.getpid)
+        threading.Thread(target=kill_one, args=(pids,), daemon=True).start()
+        rows = grade_folder(tmp_path, executor=client.get_executor())
+        assert pids != client.run(os.getpid)
+    assert len(rows) == 400 and grade_folder(tmp_path, executor="nobody's") == rows
     with ThreadPoolExecutor(2) as executor:
         assert grade_folder(tmp_path, executor, path=tmp_path / "alone") == rows

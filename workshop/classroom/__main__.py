@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Grade a folder of learners' notebooks.")
     parser.add_argument("folder", type=Path, help="is searched with all folders in it")
     parser.add_argument("--out", type=Path, default=None, help="default: FOLDER/grades.csv")
-    parser.add_argument("--seconds", type=float, default=120, help="of computing for each (120)")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of computing for each (120)")
     parser.add_argument("--memory", type=int, default=4096, help="MB for each notebook (4096)")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parser.add_argument("--workers", type=int, default=cores, help="at a time (one for each core)")
