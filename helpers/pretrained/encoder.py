@@ -7,9 +7,9 @@ from tokenizers import Encoding, Tokenizer
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from helpers.given import check_positive
 from helpers.layers import unwatched
 from helpers.models import Encoder
+from helpers.shapes import check_positive
 
 
 class SentenceEncoder(nn.Module):
