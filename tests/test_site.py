@@ -90,7 +90,7 @@ def test_sections_lie_in_sections(page):
         depth += {"section": 1, "/section": -1}.get(tag, 0)
         assert tag != "section" or following == f"h{depth}"
         assert tag[0] != "h" or tag == f"h{depth}"
-    assert depth == 0 and found.count("section") == found.count("/section") > 8
+    assert depth == 0 and found.count("section") == found.count("/section") > 6
 
 
 @each_notebook

@@ -323,8 +323,8 @@ def test_each_test_command_contains_the_one_before():
         f'{nbval} -m "not long" tests notebooks',
         f"{nbval} tests notebooks",
     ]
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [f"| `make {target}` |" in readme for target in TESTS] == [True] * 3
+    readme, more = ((ROOT / f"{page}.md").read_text("utf-8") for page in ("README", "CONTRIBUTING"))
+    assert [f"| `make {target}` |" in more for target in TESTS] == [True] * 3
     assert runs[1].replace(" --durations 10", "") in readme
 
 
