@@ -171,12 +171,8 @@ class PositionalEncoding(nn.Module):
     def forward(self, x: Tensor, past: int = 0) -> Tensor:
         """Add T rows of the table, from row `past` on: (…, T, d_model) → (…, T, d_model)."""
         end = past + x.shape[-2]
-        need(
-            end <= self.max_len,
-            f"T of x {tuple(x.shape)}",
-            end,
-            f"at most max_len = {self.max_len}",
-        )
+        most = f"at most max_len = {self.max_len}"
+        need(end <= self.max_len, f"T of x {tuple(x.shape)}", end, most)
         return self.dropout(x + self.table[past:end])
 
     def extra_repr(self) -> str:

@@ -278,9 +278,8 @@ def _check_ids(
         kind = f"dtype {ids.dtype}" if isinstance(ids, Tensor) else f"type {type(ids).__name__}"
         raise TypeError(f"{name} has {kind}, but must be a tensor of int64 ids")
     past = 0 if cache is None or cache.ids is None else cache.ids.shape[1]
-    need(
-        past < max_len, "cache", f"full with {past} tokens", f"shorter than {max_len}, the context"
-    )
+    full = f"full with {past} tokens"
+    need(past < max_len, "cache", full, f"shorter than {max_len}, the context")
     if ids.ndim != 2 or 0 in ids.shape or ids.shape[1] > max_len - past:
         raise ValueError(
             f"{name} has shape {tuple(ids.shape)}, but must be (B, T) with T from 1 to "
