@@ -15,6 +15,7 @@ from classes import write
 from test_classroom import LINUX, command, rows_at, small_class
 
 from workshop.classroom import grade_folder
+from workshop.classroom.running import family
 
 pytestmark = [pytest.mark.long, LINUX]
 
@@ -22,8 +23,7 @@ pytestmark = [pytest.mark.long, LINUX]
 def slow_down(process: subprocess.Popen, share: float, period: float = 0.5) -> None:
     """Let a process and all its descendants run for a share of the time only."""
     while process.poll() is None:
-        root = psutil.Process(process.pid)
-        stopped = [root, *root.children(recursive=True)]
+        stopped = family(process)
         for act, seconds in (("suspend", period * (1 - share)), ("resume", period * share)):
             for each in stopped:
                 with contextlib.suppress(psutil.Error):

@@ -66,9 +66,8 @@ def grade_folder(
 def read_all(folder: Path) -> dict[str, Notebook | str]:
     """By learner, the notebook, or why it cannot be read."""
     found: dict[str, Notebook | str] = {}
-    for path in sorted(folder.rglob("*.ipynb")):
-        if not path.is_file() or ".ipynb_checkpoints" in path.parts:
-            continue
+    paths = (path for path in folder.rglob("*.ipynb") if "ipynb_checkpoints" not in str(path))
+    for path in sorted(paths):
         learner = path.relative_to(folder).with_suffix("").as_posix()
         try:
             found[learner] = read_notebook(path)

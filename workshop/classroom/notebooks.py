@@ -33,8 +33,7 @@ def read_notebook(path: Path) -> Notebook:
     room = next((i for i, text in texts if ROOM.search(text)), 0)
     begin = sum(kind == "code" for kind, _ in cells[:room])
     names = list(dict.fromkeys([*asked().get(heading, []), *named(CHECK, code)]))
-    names = names or named(DEFINED, code[begin:])
-    if not names:
+    if not (names := names or named(DEFINED, code[begin:])):
         raise ValueError("No exercise of the course is in it.")
     return Notebook(code, heading or exercises()[names[0]].notebook, names, begin)
 

@@ -166,7 +166,8 @@ def taken_by(process: subprocess.Popen) -> tuple[int, int, float]:
     for each in family(process):
         with contextlib.suppress(psutil.Error):
             seconds += sum(each.cpu_times()[:4])  # with those of its children that ended
-            number, size = number + 1, size + each.memory_info().rss
+            rss = each.memory_info().rss  # 0 of one that has ended
+            number, size = number + bool(rss), size + rss
     return number, size, seconds
 
 

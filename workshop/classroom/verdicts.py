@@ -33,21 +33,20 @@ def rows_of(book: Notebook, report: Report) -> list[Row]:
     """One row per exercise, for whoever handed the notebook in."""
     rows = []
     for name in book.names:
-        stub, runs = report.answers.get(name, (False, []))
-        seen = [observation for _, run in runs for observation in run]
+        answer = report.answers.get(name)
+        seen = [observation for _, run in (answer[1] if answer else ()) for observation in run]
         remark = " ".join(sorted({text for one in seen for text in one.remarks}))
-        if name in report.answers:
-            told = (NOT_ATTEMPTED, "", "Not attempted yet.") if stub else verdict(name, runs)
-        else:
-            told = without(name, book, report)
+        told = verdict(name, *answer) if answer else without(name, book, report)
         errors = [f"{o.value.kind}: {o.value.text}" for o in seen if type(o.value) is Raised]
         lost = lacking([told[2], *errors], book, report) if told[0] == WRONG else ""
         rows.append(Row("", book.stage, name, *(lost or told), remark))
     return rows
 
 
-def verdict(name: str, runs: list) -> tuple[str, str, str]:
+def verdict(name: str, stub: bool, runs: list) -> tuple[str, str, str]:
     """Status, mistake and message for what an answer did; one that only waited gives none."""
+    if stub:
+        return NOT_ATTEMPTED, "", "Not attempted yet."
     try:
         with JUDGING:
             made, seen = settle(find(name), runs)
