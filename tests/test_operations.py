@@ -14,8 +14,9 @@ from helpers import attention, blocks
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly, Transformer
 from workshop.machine import program as operations
+from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
-from workshop.machine.program import OFF, Program, of_arrays, run
+from workshop.machine.program import OFF, Program, run
 
 OPTIONS = {"pre_norm": (False, True), "activation": ("relu", "gelu", "gelu_tanh"),
            "bias": (True, False), "num_heads": (1, 2), "d_head": (None, 3)}  # fmt: skip
@@ -355,6 +356,6 @@ def test_a_diverged_model_is_computed_with_its_nan_and_infinities():
 
 
 def test_the_programs_of_arrays_need_no_pytorch():
-    code = "import sys, workshop.machine.program; print('torch' in sys.modules)"
+    code = "import sys, workshop.machine.of_arrays; print('torch' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "False"

@@ -20,8 +20,9 @@ import torch
 from helpers import attention, blocks, layers, models
 from helpers.pretrained.encoder import SentenceEncoder
 from workshop.machine import program as operations
+from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
-from workshop.machine.program import OFF, Program, Values, of_arrays
+from workshop.machine.program import OFF, Program, Values
 from workshop.widgets.base import module
 from workshop.widgets.seen import joined, made_of, needed, packed
 

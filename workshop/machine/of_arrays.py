@@ -1,4 +1,4 @@
-"""Hand-made models, dictionaries of arrays, checked by name: see `program.of_arrays`."""
+"""Hand-made models, dictionaries of arrays: checked by name, and written as a program."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,12 +16,58 @@ from workshop.arguments import (
     check_axes,
     said,
 )
+from workshop.machine.program import (
+    Program,
+    add_and_norm,
+    attention,
+    embedding,
+    feed_forward,
+    normed_rows,
+    prediction,
+    with_positions,
+)
 
 # The axes of each array; a letter is one size in the whole model.
 ATTENTION = {"W_q": "dq", "W_k": "dq", "W_v": "dv", "W_o": "vo"}
 FEED_FORWARD = {"W1": "df", "b1": "f", "W2": "fd", "b2": "d"}
 
 Sizes = dict[str, int]
+
+
+def of_arrays(arrays: Mapping[str, Any]) -> Program:
+    """The program of a hand-made example: what it holds is what is computed.
+
+    `table` (V, d), maybe `positions` ((T, d), or True for waves), then `W_q`, `W_k`, `W_v` of one
+    attention with maybe `W_o`, `num_heads` and `causal`; or `encoder`, `helpers.blocks`'
+    parameters of a layer (or a list of them); last maybe `output` (d, V). `names` are those of the
+    features, by step: {"x": ["food", …], "q": …}. Raises ValueError for a key that is not known or
+    missing, shapes that do not fit, and numbers that are not finite.
+    """
+    model = checked(arrays)
+    p = Program(names=model["names"])
+    x = embedding(p, model["table"])
+    x = with_positions(p, x, model["positions"])
+    if "W_q" in model:
+        x = attention(p, "attention", x, model, model["num_heads"], causal=model["causal"])
+    for i, layer in enumerate(model["encoder"]):
+        x = encoder_layer(p, f"layer {i + 1}", x, layer)
+    if "output" in model:
+        prediction(p, x, model["output"])
+    return p
+
+
+def encoder_layer(p: Program, at: str, x: str, layer: Mapping[str, Any]) -> str:
+    """A layer with the parameters of `helpers.blocks.encoder_layer`. Paper, section 3.1."""
+    norms = {f"{at}/norm {i}": layer[f"norm{i}"] for i in (1, 2)}
+
+    def normed(name: str, h: str) -> str:
+        return normed_rows(p, name, h, norms[name])
+
+    heads = layer["attn"]["num_heads"]
+    x = add_and_norm(p, at, x, lambda h: attention(p, f"{at}/attention", h, layer["attn"], heads),
+                     normed, 1, pre=False)  # fmt: skip
+    return add_and_norm(p, at, x, lambda h: feed_forward(p, f"{at}/feed-forward", h, layer["ffn"]),
+                        normed, 2, pre=False)  # fmt: skip
 
 
 def checked(model: Mapping[str, Any]) -> dict[str, Any]:

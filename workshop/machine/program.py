@@ -1,7 +1,7 @@
 """A model as a list of named operations on matrices: what the machine runs, labels and explains.
 
-A `Program` is written by one function a kind of module: those of arrays stand here, those of
-PyTorch's modules in `of_modules`. `run` computes all of it in NumPy, the browser does the same in
+A `Program` is written by one function a kind of module: `of_arrays` and `of_modules` write those of
+whole models. `run` computes all of it in NumPy, the browser does the same in
 widgets/engine.js. A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
 "Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
 """
@@ -16,7 +16,6 @@ import numpy as np
 from helpers.blocks import layer_norm, sinusoidal_positions
 from helpers.shapes import check_positive
 from workshop.arguments import MOST, as_array, as_whole, check_axes, said
-from workshop.machine.of_arrays import checked
 
 Values = dict[str, np.ndarray]  # the matrix of each operation, (rows, columns)
 
@@ -475,28 +474,6 @@ def prediction(p: Program, x: str, W: Any, *, at: str = "", b: Any = None) -> st
                  colour="weights", columns="vocab")  # fmt: skip
 
 
-def of_arrays(arrays: Mapping[str, Any]) -> Program:
-    """The program of a hand-made example: what it holds is what is computed.
-
-    `table` (V, d), maybe `positions` ((T, d), or True for waves), then `W_q`, `W_k`, `W_v` of one
-    attention with maybe `W_o`, `num_heads` and `causal`; or `encoder`, `helpers.blocks`'
-    parameters of a layer (or a list of them); last maybe `output` (d, V). `names` are those of the
-    features, by step: {"x": ["food", …], "q": …}. Raises ValueError for a key that is not known or
-    missing, shapes that do not fit, and numbers that are not finite.
-    """
-    model = checked(arrays)
-    p = Program(names=model["names"])
-    x = embedding(p, model["table"])
-    x = with_positions(p, x, model["positions"])
-    if "W_q" in model:
-        x = attention(p, "attention", x, model, model["num_heads"], causal=model["causal"])
-    for i, layer in enumerate(model["encoder"]):
-        x = encoder_layer(p, f"layer {i + 1}", x, layer)
-    if "output" in model:
-        prediction(p, x, model["output"])
-    return p
-
-
 def with_positions(p: Program, x: str, positions: Any, at: str = "") -> str:
     """x plus a row for each place: a table's, or waves for True; x as it is for None."""
     if positions is None or positions is False:
@@ -508,17 +485,3 @@ def with_positions(p: Program, x: str, positions: Any, at: str = "") -> str:
     else:
         rows = p.add(at + "positions", "places", weights={"table": positions}, **shown)
     return p.add(at + "x + positions", "add", x, rows, title="x + position", note="word and place")
-
-
-def encoder_layer(p: Program, at: str, x: str, layer: Mapping[str, Any]) -> str:
-    """A layer with the parameters of `helpers.blocks.encoder_layer`. Paper, section 3.1."""
-    norms = {f"{at}/norm {i}": layer[f"norm{i}"] for i in (1, 2)}
-
-    def normed(name: str, h: str) -> str:
-        return normed_rows(p, name, h, norms[name])
-
-    heads = layer["attn"]["num_heads"]
-    x = add_and_norm(p, at, x, lambda h: attention(p, f"{at}/attention", h, layer["attn"], heads),
-                     normed, 1, pre=False)  # fmt: skip
-    return add_and_norm(p, at, x, lambda h: feed_forward(p, f"{at}/feed-forward", h, layer["ffn"]),
-                        normed, 2, pre=False)  # fmt: skip

@@ -24,7 +24,7 @@ from workshop.drawings.sheet import MOST as MOST_ROWS
 from workshop.drawings.sheet import Drawing
 from workshop.figures import Picture
 from workshop.machine import program as operations
-from workshop.machine.of_arrays import names_of
+from workshop.machine.of_arrays import names_of, of_arrays
 from workshop.machine.program import OFF, Program, Values
 from workshop.widgets.base import Widget, pack, program, visible
 from workshop.widgets.next_token import vocabulary_of
@@ -39,7 +39,7 @@ LIKELIEST = 5  # next words that are shown
 class Machine(Widget):
     """A model to open: its map, its layers, its heads, its numbers, each with its computation.
 
-    `model` is a dictionary of arrays (see `workshop.machine.program.of_arrays`), a module of
+    `model` is a dictionary of arrays (see `workshop.machine.of_arrays`), a module of
     `helpers.layers`, `helpers.models` or `helpers.pretrained`, or one with the same parts. It reads
     `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
@@ -348,7 +348,7 @@ def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
         if given is not None and not alone:
             raise ValueError(f"{name} is {said(given)}, but only a part alone works on vectors")
     if isinstance(model, Mapping):
-        return operations.of_arrays(model)
+        return of_arrays(model)
     return anatomy.describe(model, x, memory, causal=causal)
 
 
