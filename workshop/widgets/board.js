@@ -10,7 +10,9 @@ export class Board {
   constructor({ label, redraw, on }) {
     Object.assign(this, { redraw, on, items: [], places: [], key: "" });
     this.canvas = h("canvas", {
-      tabIndex: 0, role: "application", "aria-label": label,
+      tabIndex: 0,
+      role: "application",
+      "aria-label": label,
       "aria-roledescription":
         "picture: arrows move, Enter opens, Escape goes back, plus and minus change a number",
       onpointerdown: (event) => this.press(event),
@@ -100,7 +102,8 @@ export class Board {
     if (!from) return this.places[0] && this.focus(this.places[0]);
     const middle = (p) => [p.x + p.w / 2, p.y + p.h / 2];
     const [x, y] = middle(from);
-    let best, least = Infinity;
+    let best,
+      least = Infinity;
     for (const place of this.places) {
       const [dx, dy] = middle(place).map((c, i) => c - [x, y][i]);
       const ahead = dx * right + dy * down;
@@ -197,8 +200,15 @@ export class Board {
   /** A stage or a group in small: its matrices as tinted pixels, its name above. */
   tile(context, item) {
     const { x, y, w, h: tall, title, note, colour, pictures, off, changed } = item;
-    this.words(context, { x: x + w / 2, y: y + 9, text: title, colour, align: "center", bold: true,
-      room: w - 4 });
+    this.words(context, {
+      x: x + w / 2,
+      y: y + 9,
+      text: title,
+      colour,
+      align: "center",
+      bold: true,
+      room: w - 4,
+    });
     const [top, high] = [y + 19, tall - 19 - (note ? 17 : 4)];
     const across = Math.ceil(Math.sqrt(pictures.length));
     const down = Math.ceil(pictures.length / across);
@@ -208,10 +218,22 @@ export class Board {
       this.picture(context, picture, left + 1, up + 1, wide - 2, t - 2);
     });
     if (note)
-      this.words(context, { x: x + w / 2, y: y + tall - 9, text: note, colour: "line",
-        align: "center", size: 11, room: w - 4 });
-    this.ring(context, item, css(this.palette[off ? "q" : "line"]), off ? 2 : 0.7,
-      off ? [5, 4] : []);
+      this.words(context, {
+        x: x + w / 2,
+        y: y + tall - 9,
+        text: note,
+        colour: "line",
+        align: "center",
+        size: 11,
+        room: w - 4,
+      });
+    this.ring(
+      context,
+      item,
+      css(this.palette[off ? "q" : "line"]),
+      off ? 2 : 0.7,
+      off ? [5, 4] : [],
+    );
     if (changed) {
       context.fillStyle = css(this.palette.q);
       context.beginPath();

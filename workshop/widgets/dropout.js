@@ -42,12 +42,18 @@ async function render({ model, el }) {
     done = experiment(weights, p, seed, draws);
     const range = { low: 0, high: limits(weights).high / (1 - p) }; // one scale for all
     const rule = p ? `: × is dropped, the rest ÷ ${fmt(1 - p, 2)}` : ": nothing is dropped";
-    const all = [["weights", weights, range], [`draw ${draws}`, done.last, range, rule]];
+    const all = [
+      ["weights", weights, range],
+      [`draw ${draws}`, done.last, range, rule],
+    ];
     all.push([`mean of ${draws} draw${draws > 1 ? "s" : ""}`, done.mean, range]);
     grid.set(tokens, keys, all);
     const n = keys.length;
     const sum = (data, i) => data.slice(i * n, (i + 1) * n).reduce((s, x) => s + (x || 0), 0);
-    sums.show(tokens, all.map(([name, data]) => [name, ...tokens.map((_, i) => sum(data, i))]));
+    sums.show(
+      tokens,
+      all.map(([name, data]) => [name, ...tokens.map((_, i) => sum(data, i))]),
+    );
     redraw();
   }
   function draw() {

@@ -62,18 +62,40 @@ function product(x, W, b) {
 
 function tile(out, x, W, i, j, n, m) {
   const [upper, lower, to] = [i * n, (i + 1) * n, i * m + j];
-  let a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
+  let a = 0,
+    b = 0,
+    c = 0,
+    d = 0,
+    e = 0,
+    f = 0,
+    g = 0,
+    h = 0;
   for (let k = 0, at = j; k < n; k++, at += m) {
-    const p = x[upper + k], q = x[lower + k];
-    const r = W[at], s = W[at + 1], t = W[at + 2], u = W[at + 3];
-    a += p * r; b += p * s; c += p * t; d += p * u;
-    e += q * r; f += q * s; g += q * t; h += q * u;
+    const p = x[upper + k],
+      q = x[lower + k];
+    const r = W[at],
+      s = W[at + 1],
+      t = W[at + 2],
+      u = W[at + 3];
+    a += p * r;
+    b += p * s;
+    c += p * t;
+    d += p * u;
+    e += q * r;
+    f += q * s;
+    g += q * t;
+    h += q * u;
   }
-  out[to] = a; out[to + 1] = b; out[to + 2] = c; out[to + 3] = d;
-  out[to + m] = e; out[to + m + 1] = f; out[to + m + 2] = g; out[to + m + 3] = h;
+  out[to] = a;
+  out[to + 1] = b;
+  out[to + 2] = c;
+  out[to + 3] = d;
+  out[to + m] = e;
+  out[to + m + 1] = f;
+  out[to + m + 2] = g;
+  out[to + m + 3] = h;
 }
-const turned = ({ data, rows, columns }) =>
-  filled(columns, rows, (i, j) => data[j * columns + i]);
+const turned = ({ data, rows, columns }) => filled(columns, rows, (i, j) => data[j * columns + i]);
 
 /** `f(row, place to write)` for each row; its numbers are a part of the same memory. */
 function byRow(x, f) {
@@ -122,7 +144,10 @@ function rotated({ data, rows, columns }, base) {
   const slow = range(columns, (j) => speedOf(j, columns, base));
   return filled(rows, columns, (i, j, at) => {
     const angle = i / slow[j];
-    const [along, across] = [data[at] * Math.cos(angle), data[at + (j % 2 ? -1 : 1)] * Math.sin(angle)];
+    const [along, across] = [
+      data[at] * Math.cos(angle),
+      data[at + (j % 2 ? -1 : 1)] * Math.sin(angle),
+    ];
     return j % 2 ? across + along : along - across;
   });
 }
@@ -133,7 +158,11 @@ export const largestAt = (row, count) =>
 /** Shares of the largest numbers alone. */
 function routed(row, out, count) {
   const kept = largestAt(row, count);
-  shares(row.map((x, j) => (kept.has(j) ? x : -Infinity)), out, 1);
+  shares(
+    row.map((x, j) => (kept.has(j) ? x : -Infinity)),
+    out,
+    1,
+  );
 }
 
 /** The error function, by its series: x + 2x³/3 + 4x⁵/15 + …, all of one sign, times e^(−x²). */
@@ -182,28 +211,59 @@ const KINDS = {
   silu: (ids, _, x) => each(x, (value) => value / (1 + Math.exp(-value))),
   times: (ids, _, x, y) => filled(x.rows, x.columns, (i, j, at) => x.data[at] * y.data[at]),
   route: (ids, { top_k }, x) => byRow(x, (row, out) => routed(row, out, top_k)),
-  blend: (ids, _, shares, ...found) => filled(shares.rows, found[0].columns, (i, j, at) =>
-    total(range(found.length, (e) => shares.data[i * found.length + e] * found[e].data[at]), (x) => x)),
+  blend: (ids, _, shares, ...found) =>
+    filled(shares.rows, found[0].columns, (i, j, at) =>
+      total(
+        range(found.length, (e) => shares.data[i * found.length + e] * found[e].data[at]),
+        (x) => x,
+      ),
+    ),
   last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
   mean: (ids, _, { data, rows, columns }) =>
-    filled(1, columns, (_, j) => total(range(rows, (i) => data[i * columns + j]), (x) => x) / rows),
-  unit: (ids, _, x) => byRow(x, (row, out) => {
-    const length = Math.sqrt(total(row, (value) => value ** 2));
-    for (let j = 0; j < row.length; j++) out[j] = row[j] / length;
-  }),
+    filled(
+      1,
+      columns,
+      (_, j) =>
+        total(
+          range(rows, (i) => data[i * columns + j]),
+          (x) => x,
+        ) / rows,
+    ),
+  unit: (ids, _, x) =>
+    byRow(x, (row, out) => {
+      const length = Math.sqrt(total(row, (value) => value ** 2));
+      for (let j = 0; j < row.length; j++) out[j] = row[j] / length;
+    }),
 };
 const asItCame = (value, x) => x;
 export const nothing = ({ rows, columns }) => empty(rows, columns);
 /** What is left where an operation is switched off: what came in, nothing, or the sub-layer alone. */
 export const LEFT = {
   ...Object.fromEntries(
-    ["scale", "mask", "norm", "relu", "gelu", "gelu_tanh", "rotate", "rms", "silu"].map((kind) => [kind, asItCame])),
-  ...Object.fromEntries(["mix", "places", "waves", "linear", "blend"].map((kind) => [kind, nothing])),
+    ["scale", "mask", "norm", "relu", "gelu", "gelu_tanh", "rotate", "rms", "silu"].map((kind) => [
+      kind,
+      asItCame,
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["mix", "places", "waves", "linear", "blend"].map((kind) => [kind, nothing]),
+  ),
   ...Object.fromEntries(["add", "times"].map((kind) => [kind, (value, x, alone) => alone])),
 };
 
 /** What is fixed about each operation, in the order in which Python lists it. */
-const SAID = ["name", "kind", "inputs", "weights", "options", "title", "note", "colour", "rows", "columns"];
+const SAID = [
+  "name",
+  "kind",
+  "inputs",
+  "weights",
+  "options",
+  "title",
+  "note",
+  "colour",
+  "rows",
+  "columns",
+];
 
 /** Whether an operation gives the probabilities of the next word: temperature acts there alone. */
 export const predicts = ({ kind, columns }) => kind === "softmax" && columns === "vocab";
@@ -212,13 +272,15 @@ export class Engine {
   constructor(program, learned) {
     Object.assign(this, { program, by: {}, all: {}, plain: null }); // all weights, without changes
     this.operations = program.operations.map((given) =>
-      Object.fromEntries(SAID.map((key, i) => [key, given[i]])));
+      Object.fromEntries(SAID.map((key, i) => [key, given[i]])),
+    );
     for (const op of this.operations) {
       op.inputs = op.inputs.map((i) => this.operations[i]);
       this.by[op.name] = op;
     }
     for (const [name, [start, rows, columns]] of Object.entries(program.weights)) {
-      const own = start === null ? {} : Float64Array.from(learned.subarray(start, start + rows * columns));
+      const own =
+        start === null ? {} : Float64Array.from(learned.subarray(start, start + rows * columns));
       this.all[name] = { data: own, rows, columns };
     }
   }
@@ -226,7 +288,9 @@ export class Engine {
   /** Fill a row or a column of a weight that stays with the kernel (its start is null). */
   learn({ name, row, column }, numbers) {
     const { data, columns } = this.all[name];
-    numbers.forEach((x, k) => (data[row === undefined ? k * columns + column : row * columns + k] = x));
+    numbers.forEach(
+      (x, k) => (data[row === undefined ? k * columns + column : row * columns + k] = x),
+    );
   }
 
   /** Every matrix for the ids of each text; the last of several changes of a number counts.
@@ -235,7 +299,9 @@ export class Engine {
     const key = JSON.stringify(texts);
     if (this.plain?.key !== key) this.plain = { key, values: this.compute(texts, [], 1) };
     const { values } = this.plain;
-    return changes.length || temperature !== 1 ? this.compute(texts, changes, temperature, values) : values;
+    return changes.length || temperature !== 1
+      ? this.compute(texts, changes, temperature, values)
+      : values;
   }
 
   compute(texts, changes, temperature, before) {
@@ -249,7 +315,9 @@ export class Engine {
       if (parts.some((part) => touched.has(part)) || (temperature !== 1 && predicts(op)))
         touched.add(op.name);
       const kept = before && !touched.has(op.name);
-      values[op.name] = kept ? before[op.name] : written(computed(op, values, of(op.name)), of(op.name));
+      values[op.name] = kept
+        ? before[op.name]
+        : written(computed(op, values, of(op.name)), of(op.name));
     }
     return values;
   }

@@ -3,8 +3,14 @@ import { limits, paint } from "./colour.js";
 import { FONT, fmt, h, sheet, visible } from "./shared.js";
 
 const MOVES = {
-  ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
-  Home: [0, -Infinity], End: [0, Infinity], PageUp: [-Infinity, 0], PageDown: [Infinity, 0],
+  ArrowUp: [-1, 0],
+  ArrowDown: [1, 0],
+  ArrowLeft: [0, -1],
+  ArrowRight: [0, 1],
+  Home: [0, -Infinity],
+  End: [0, Infinity],
+  PageUp: [-Infinity, 0],
+  PageDown: [Infinity, 0],
 };
 const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 export class Grid {
@@ -15,9 +21,13 @@ export class Grid {
     this.colours = colours; // of numbers: their pixel, the ink on it, maybe that of lines between
     const point = (event) => this.point(...this.at(event));
     this.canvas = h("canvas", {
-      tabIndex: 0, role: "application", "aria-label": label,
+      tabIndex: 0,
+      role: "application",
+      "aria-label": label,
       "aria-roledescription": "grid, arrow keys move, Enter selects",
-      onpointermove: point, onpointerdown: point, onpointerleave: () => this.point(-1, -1),
+      onpointermove: point,
+      onpointerdown: point,
+      onpointerleave: () => this.point(-1, -1),
       onclick: (event) => this.at(event)[0] >= 0 && this.select(...this.at(event)),
       onkeydown: (event) => this.key(event),
     });
@@ -137,8 +147,7 @@ export class Grid {
     const small = Math.min(this.wide, this.tall) < 12;
     const [rows, columns] = small ? [1, 1] : [this.rows, this.columns];
     context.beginPath();
-    for (let i = 0; i < rows; i++)
-      context.rect(this.left, this.top + (i * t) / rows, w, t / rows);
+    for (let i = 0; i < rows; i++) context.rect(this.left, this.top + (i * t) / rows, w, t / rows);
     for (let j = 0; j < columns; j++)
       context.rect(this.left + (j * w) / columns, this.top, w / columns, t);
     Object.assign(context, { strokeStyle: this.line, lineWidth: 0.6 }).stroke();
@@ -165,7 +174,10 @@ export class Grid {
       const w = column < 0 ? this.wide * this.columns : this.wide;
       const t = row < 0 ? this.tall * this.rows : this.tall;
       const fine = clamp(Math.min(w, t) / 8, 0.3, 1); // a thin row is not to vanish under its frame
-      for (const [strokeStyle, lineWidth] of [["white", width + 2], ["#c2410c", width]]) {
+      for (const [strokeStyle, lineWidth] of [
+        ["white", width + 2],
+        ["#c2410c", width],
+      ]) {
         Object.assign(context, { strokeStyle, lineWidth: lineWidth * fine });
         context.strokeRect(x, y, w, t);
       }

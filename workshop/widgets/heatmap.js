@@ -1,7 +1,18 @@
 // Attention as a heatmap: scores become weights in the browser, one head or all of them.
 import { limits, paint, softmax } from "./colour.js";
 import {
-  arrays, button, control, exact, frame, h, menu, put, readout, row, sheet, visible,
+  arrays,
+  button,
+  control,
+  exact,
+  frame,
+  h,
+  menu,
+  put,
+  readout,
+  row,
+  sheet,
+  visible,
 } from "./shared.js";
 import { initialize } from "./keep.js";
 import { Grid } from "./grid.js";
@@ -47,12 +58,28 @@ function exportSVG(grid) {
     element.textContent = text;
   };
   const label = (x, y, size, text, anchor, turn = 0) =>
-    add("text", { transform: `translate(${x} ${y}) rotate(${turn})`, "text-anchor": anchor,
-      "font-size": Math.min(12, size), "font-family": "sans-serif", fill: grid.ink }, text);
+    add(
+      "text",
+      {
+        transform: `translate(${x} ${y}) rotate(${turn})`,
+        "text-anchor": anchor,
+        "font-size": Math.min(12, size),
+        "font-family": "sans-serif",
+        fill: grid.ink,
+      },
+      text,
+    );
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   add("rect", { width, height, fill: background(grid) });
-  add("image", { href: pixels.toDataURL(), x: left, y: top, width: wide * columns,
-    height: tall * rows, preserveAspectRatio: "none", style: "image-rendering: pixelated" });
+  add("image", {
+    href: pixels.toDataURL(),
+    x: left,
+    y: top,
+    width: wide * columns,
+    height: tall * rows,
+    preserveAspectRatio: "none",
+    style: "image-rendering: pixelated",
+  });
   names[0].forEach((text, i) => label(left - 6, top + (i + 0.7) * tall, tall, text, "end"));
   const [anchor, turn] = flat ? ["middle", 0] : ["start", -45];
   names[1].forEach((t, j) => label(left + (j + 0.6) * wide, top - 6, wide, t, anchor, turn));
@@ -61,7 +88,14 @@ function exportSVG(grid) {
 }
 
 async function render({ model, el }) {
-  let matrices, tokens, keys, buffer, stale, palette, look = "", pinned = -1;
+  let matrices,
+    tokens,
+    keys,
+    buffer,
+    stale,
+    palette,
+    look = "",
+    pinned = -1;
   const get = () => Object.fromEntries(HOW.map((name) => [name, model.get(name)]));
   const read = readout();
   const pins = h("canvas", { className: "pins", "aria-hidden": "true", hidden: true });

@@ -21,7 +21,9 @@ export function initialize({ model: { widget_manager: manager } }) {
       mentioned(all[id].state).forEach(add);
     };
     mentioned(notebook.toJSON().cells).forEach(add);
-    Object.keys(now.state).filter((id) => !now.state[id].state._esm).forEach(add);
+    Object.keys(now.state)
+      .filter((id) => !now.state[id].state._esm)
+      .forEach(add);
     notebook.setMetadata("widgets", { [STATE]: { ...now, state: (known = kept) } });
   }
   saveState.connect((_, stage) => stage === "started" && keep());

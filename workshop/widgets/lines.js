@@ -16,7 +16,11 @@ export class Lines {
     const context = sheet(this.canvas, width, this.height);
     const fillStyle = getComputedStyle(this.element).color;
     Object.assign(context, { font: FONT, fillStyle, strokeStyle: fillStyle });
-    const place = this.axes(context, width, lines.flatMap((line) => line.points));
+    const place = this.axes(
+      context,
+      width,
+      lines.flatMap((line) => line.points),
+    );
     lines.forEach(({ name, points }, i) => {
       context.lineWidth = 1.8;
       context.setLineDash(DASHES[i % DASHES.length]);
@@ -44,9 +48,12 @@ export class Lines {
     ];
     context.textBaseline = "middle";
     for (const [text, x, y, align] of [
-      [fmt(y1, 2), left - 6, top, "right"], [fmt(y0, 2), left - 6, bottom, "right"],
-      [fmt(x0, 0), left, bottom + 12, "center"], [fmt(x1, 0), right, bottom + 12, "center"],
-      [this.axis.x, (left + right) / 2, bottom + 22, "center"], [this.axis.y, 4, 8, "left"],
+      [fmt(y1, 2), left - 6, top, "right"],
+      [fmt(y0, 2), left - 6, bottom, "right"],
+      [fmt(x0, 0), left, bottom + 12, "center"],
+      [fmt(x1, 0), right, bottom + 12, "center"],
+      [this.axis.x, (left + right) / 2, bottom + 22, "center"],
+      [this.axis.y, 4, 8, "left"],
     ]) {
       context.textAlign = align;
       context.fillText(text, x, y);

@@ -9,7 +9,8 @@ function unpacked() {
   const bytes = new Uint8Array(4 * Math.ceil(packed.length / 5));
   for (let i = 0, at = 0; i < packed.length; i += 5) {
     let n = 0;
-    for (let k = i; k < i + 5; k++) n = 85 * n + (k < packed.length ? signs.indexOf(packed[k]) : 84);
+    for (let k = i; k < i + 5; k++)
+      n = 85 * n + (k < packed.length ? signs.indexOf(packed[k]) : 84);
     for (const shift of [24, 16, 8, 0]) bytes[at++] = n >>> shift;
   }
   return bytes.subarray(0, Math.floor((4 * packed.length) / 5));

@@ -4,29 +4,54 @@ import { initialize } from "./keep.js";
 import { Engine, RUN } from "./engine.js";
 import { cellText, explain } from "./sums.js";
 import { Board } from "./board.js";
-import { below, isHead, largestOf, mapScene, namesOf, numberKey, placeOf, stageScene } from "./scenes.js";
+import {
+  below,
+  isHead,
+  largestOf,
+  mapScene,
+  namesOf,
+  numberKey,
+  placeOf,
+  stageScene,
+} from "./scenes.js";
 import { headScene } from "./head.js";
 
-const AWAY = "This is computed by Python. If nothing appears, run the cell that shows this machine.";
+const AWAY =
+  "This is computed by Python. If nothing appears, run the cell that shows this machine.";
 const NAMED = { scale: "÷ √d", mask: "mask", places: "positions", waves: "positions" };
 /** What can be switched off in an open group: [name on its switch, operation]. Where layers are, each has its own. */
 function switches(engine, at) {
   const found = new Map();
-  const all = below(engine, at).map((op) => ({ ...op, parts: op.name.slice(at && at.length + 1).split("/") }));
+  const all = below(engine, at).map((op) => ({
+    ...op,
+    parts: op.name.slice(at && at.length + 1).split("/"),
+  }));
   const many = engine.operations.length >= 16;
   const layered = many && all.some(({ parts }) => /^((en|de)coder\/)?layer /.test(parts.join("/")));
   for (const { name, kind, parts } of all) {
     const [own, group] = [parts.at(-1), parts.at(-2) ?? at.split("/").pop()];
-    const of = parts.length > 2 && parts.at(-3).match(/^(self|cross)-/) ? `${parts.at(-3).slice(0, 5)} ` : "";
+    const of =
+      parts.length > 2 && parts.at(-3).match(/^(self|cross)-/)
+        ? `${parts.at(-3).slice(0, 5)} `
+        : "";
     const places = NAMED[kind] === "positions"; // of an encoder's text and of a decoder's
     const turn = kind === "rotate" ? own : undefined; // of queries and keys
-    const label = kind === "mix" ? of + group.replace(/^head$/, "attention")
-      : kind === "add" && own.startsWith("add ") ? own.replace("add", "residual")
-      : kind === "norm" || kind === "rms" ? own
-      : own === "out" && group === "feed-forward" ? group
-      : own === "out" && /attention$/.test(group) && parts.length < 2 ? "all heads"
-      : places && parts.length > 1 ? `${group} positions`
-      : parts.length < 2 || !many ? NAMED[kind] ?? turn : undefined;
+    const label =
+      kind === "mix"
+        ? of + group.replace(/^head$/, "attention")
+        : kind === "add" && own.startsWith("add ")
+          ? own.replace("add", "residual")
+          : kind === "norm" || kind === "rms"
+            ? own
+            : own === "out" && group === "feed-forward"
+              ? group
+              : own === "out" && /attention$/.test(group) && parts.length < 2
+                ? "all heads"
+                : places && parts.length > 1
+                  ? `${group} positions`
+                  : parts.length < 2 || !many
+                    ? (NAMED[kind] ?? turn)
+                    : undefined;
     if (label && (places || parts.length < (layered ? 2 : 4))) found.set(label, name);
   }
   return [...found];
@@ -42,7 +67,10 @@ function rebalanced(own, j, value) {
 
 async function matrices(packed) {
   const all = Object.entries(packed).map(async ([name, one]) => {
-    const { data, shape: [rows, columns] } = await unpack(one);
+    const {
+      data,
+      shape: [rows, columns],
+    } = await unpack(one);
     return [name, { data, rows, columns }];
   });
   return Object.fromEntries(await Promise.all(all));
@@ -53,9 +81,21 @@ async function render({ model, el }) {
   const { vocab, sides, room, fixed, remote } = program;
   const engine = new Engine(program, floats(model.get("learned")));
   const grows = sides.at(-1); // the text that is written on
-  const ids = Object.fromEntries(Object.entries(vocab).map(([of, words]) => [of, new Map(words.map((word, id) => [word, id]))]));
-  const last = engine.operations.findLast(({ kind, columns }) => kind === "softmax" && columns === "vocab");
-  const view = { engine, windows: {}, lit: [], sources: new Set(), off: new Set(), tokens: {}, texts: {} };
+  const ids = Object.fromEntries(
+    Object.entries(vocab).map(([of, words]) => [of, new Map(words.map((word, id) => [word, id]))]),
+  );
+  const last = engine.operations.findLast(
+    ({ kind, columns }) => kind === "softmax" && columns === "vocab",
+  );
+  const view = {
+    engine,
+    windows: {},
+    lit: [],
+    sources: new Set(),
+    off: new Set(),
+    tokens: {},
+    texts: {},
+  };
   let [stale, playing, start] = [true, 0, null];
   const get = (name) => model.get(name);
   const { root, redraw, close } = frame(model, el, draw);
@@ -65,8 +105,12 @@ async function render({ model, el }) {
   function problemOf(side, text) {
     const words = wordsOf(text);
     const unknown = vocab[side] && words.find((word) => !ids[side].has(word));
-    const some = vocab[side]?.slice(0, 12).map((word) => visible(word, 12)).join(", ");
-    if (unknown) return `“${visible(unknown)}” is not among the words of this model: ${some}${vocab[side].length > 12 ? " …" : ""}`;
+    const some = vocab[side]
+      ?.slice(0, 12)
+      .map((word) => visible(word, 12))
+      .join(", ");
+    if (unknown)
+      return `“${visible(unknown)}” is not among the words of this model: ${some}${vocab[side].length > 12 ? " …" : ""}`;
     if (!words.length) return "Write at least one word.";
     return words.length > room ? `There is room for ${room} words.` : "";
   }
@@ -90,13 +134,20 @@ async function render({ model, el }) {
     if (kept.problem || !kept.values) return;
     const [values, before] = [await matrices(kept.values), await matrices(kept.before)];
     for (const part of kept.weights) engine.learn(part, floats(part.bytes));
-    const run = { [RUN]: { texts: kept.ids, changes: get("changes"), temperature: get("temperature") } };
+    const run = {
+      [RUN]: { texts: kept.ids, changes: get("changes"), temperature: get("temperature") },
+    };
     view.values = { ...run, ...engine.all, ...values };
-    Object.assign(view, { before: { ...view.values, ...before }, tokens: kept.tokens, texts: kept.ids });
+    Object.assign(view, {
+      before: { ...view.values, ...before },
+      tokens: kept.tokens,
+      texts: kept.ids,
+    });
     view.kept = kept;
     changed();
   }
-  const at = ({ name, row: i, column: j }) => view.values[name].data[i * view.values[name].columns + j];
+  const at = ({ name, row: i, column: j }) =>
+    view.values[name].data[i * view.values[name].columns + j];
   function draw() {
     const wide = board.room; // read before anything is written: laying out the page takes time
     if (!wide) return;
@@ -110,7 +161,10 @@ async function render({ model, el }) {
     if (name !== undefined && get("cell") !== view.cell) board.key = numberKey(name, i, j); // the frame goes along
     view.cell = get("cell");
     tell();
-    board.set((isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view), wide);
+    board.set(
+      (isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view),
+      wide,
+    );
     board.draw();
   }
 
@@ -127,18 +181,29 @@ async function render({ model, el }) {
     if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
     const place = { name, row: i, column: j };
     const away = remote && view.kept.cell.join() !== get("cell").join();
-    const { words, formula, sources } = away ? { words: AWAY, formula: cellText(at(place)), sources: [] }
+    const { words, formula, sources } = away
+      ? { words: AWAY, formula: cellText(at(place)), sources: [] }
       : explain(engine, view.values, name, i, j, view.tokens);
     view.lit = [place, ...sources];
-    for (const source of sources) view.sources.add(numberKey(source.name, source.row, source.column));
+    for (const source of sources)
+      view.sources.add(numberKey(source.name, source.row, source.column));
     const [value, was] = [at(place), view.before[name].data[i * matrix.columns + j]];
-    const once = [...new Map(sources.map((source) => [Object.values(source).join("|"), source])).values()];
-    const parts = once.slice(0, 14).map((source) =>
-      button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)));
+    const once = [
+      ...new Map(sources.map((source) => [Object.values(source).join("|"), source])).values(),
+    ];
+    const parts = once
+      .slice(0, 14)
+      .map((source) =>
+        button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)),
+      );
     if (once.length > 14) parts.push(`and ${once.length - 14} more`);
     if (document.activeElement !== number)
-      Object.assign(number, { step: step(place), value: Number.isFinite(value) ? Number(value.toFixed(4)) : "" });
-    const before = cellText(was) === cellText(value) ? [] : [h("strong", {}, `before: ${cellText(was)}`)];
+      Object.assign(number, {
+        step: step(place),
+        value: Number.isFinite(value) ? Number(value.toFixed(4)) : "",
+      });
+    const before =
+      cellText(was) === cellText(value) ? [] : [h("strong", {}, `before: ${cellText(was)}`)];
     say(words, formula, before, parts.length ? ["made of", ...parts] : []);
   }
   /** Into the panel; its field stays, for somebody may be typing there. */
@@ -148,36 +213,57 @@ async function render({ model, el }) {
     was.replaceChildren(...before);
     trailOf.replaceChildren(...parts);
   }
-  const invitation = () => isHead(engine, get("at")) || engine.by[get("at")]
-    ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a word: it asks. A title opens; Escape leads back."
-    : "Click a part to open it, down to its numbers. Escape leads back.";
+  const invitation = () =>
+    isHead(engine, get("at")) || engine.by[get("at")]
+      ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a word: it asks. A title opens; Escape leads back."
+      : "Click a part to open it, down to its numbers. Escape leads back.";
   function tellAll() {
     crumbs.replaceChildren(...trail());
     const path = engine.by[get("at")] ? parent(get("at")) : get("at");
-    bar.replaceChildren(...switches(engine, path).map(([label, name]) => {
-      const input = h("input", { type: "checkbox", checked: !view.off.has(name), onchange: () => turnOff(name, !input.checked) });
-      return h("label", { className: "toggle" }, input, label);
-    }));
+    bar.replaceChildren(
+      ...switches(engine, path).map(([label, name]) => {
+        const input = h("input", {
+          type: "checkbox",
+          checked: !view.off.has(name),
+          onchange: () => turnOff(name, !input.checked),
+        });
+        return h("label", { className: "toggle" }, input, label);
+      }),
+    );
     const list = get("changes");
     marks.hidden = !list.length;
-    marks.replaceChildren("changed:", ...list.map((one, n) => button(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n))),
-      button("put all back", () => putBack(() => true)));
+    marks.replaceChildren(
+      "changed:",
+      ...list.map((one, n) => button(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n))),
+      button("put all back", () => putBack(() => true)),
+    );
     if (last) predict();
     if (last && kept.open) tellCache();
   }
   function nameOf({ at: name, off, values, row: i, column, value }) {
-    const title = name.replace(/\/(context|out)$/, "").split("/").slice(-2).join(" ");
+    const title = name
+      .replace(/\/(context|out)$/, "")
+      .split("/")
+      .slice(-2)
+      .join(" ");
     if (off) return `${title} off`;
-    if (values) return `weights of “${visible(namesOf(view, engine.by[name].rows, view.values[name].rows)[i] ?? String(i + 1), 12)}”`;
+    if (values)
+      return `weights of “${visible(namesOf(view, engine.by[name].rows, view.values[name].rows)[i] ?? String(i + 1), 12)}”`;
     return `${placeOf(view, { name, row: i, column })} = ${cellText(value)}`;
   }
   function trail() {
     const parts = get("at").split("/").filter(Boolean);
     const steps = parts.map((part, n) => [parts.slice(0, n + 1).join("/"), part]);
-    const items = [["", "the whole model"], ...steps].map(([path, part]) => [path, engine.by[path]?.title ?? part]);
+    const items = [["", "the whole model"], ...steps].map(([path, part]) => [
+      path,
+      engine.by[path]?.title ?? part,
+    ]);
     return items.flatMap(([path, title], n) => {
       const here = n === items.length - 1;
-      return [n ? "›" : "", here ? h("strong", { "aria-current": "true" }, title) : button(title, () => open(path))];
+      return [
+        n ? "›" : "",
+        here ? h("strong", { "aria-current": "true" }, title) : button(title, () => open(path)),
+      ];
     });
   }
   const newest = ({ data, rows, columns }) => data.slice((rows - 1) * columns, rows * columns);
@@ -186,7 +272,9 @@ async function render({ model, el }) {
     if (remote) return view.kept.next;
     const [old, fresh] = [newest(view.before[last.name]), newest(view.values[last.name])];
     const best = (p) => [...p.keys()].sort((a, b) => p[b] - p[a]);
-    const shown = [...new Set([...best(fresh).slice(0, 5), best(old)[0]])].sort((a, b) => fresh[b] - fresh[a]);
+    const shown = [...new Set([...best(fresh).slice(0, 5), best(old)[0]])].sort(
+      (a, b) => fresh[b] - fresh[a],
+    );
     return shown.map((id) => [vocab[grows][id], fresh[id], old[id]]);
   }
   function predict() {
@@ -196,32 +284,83 @@ async function render({ model, el }) {
     Object.assign(writer, { disabled: done, textContent: done ? "it has ended" : "write a word" });
     play.disabled = done;
     if (done) stop();
-    const bar = (p, name) => Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
+    const bar = (p, name) =>
+      Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
     const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
-    next.replaceChildren(title, ...rows.map(([word, now, was]) => h("div", { className: "guess" },
-      h("span", {}, visible(word, 14)), h("strong", {}, cellText(now, wide)), bar(now, "bar"), ...(wide ? [bar(was, "bar was")] : []),
-      h("small", {}, wide ? `was ${cellText(was, true)}` : ""))));
+    next.replaceChildren(
+      title,
+      ...rows.map(([word, now, was]) =>
+        h(
+          "div",
+          { className: "guess" },
+          h("span", {}, visible(word, 14)),
+          h("strong", {}, cellText(now, wide)),
+          bar(now, "bar"),
+          ...(wide ? [bar(was, "bar was")] : []),
+          h("small", {}, wide ? `was ${cellText(was, true)}` : ""),
+        ),
+      ),
+    );
   }
   /** What is kept while the model writes: a key and a value for each word, in each layer. */
   function tellCache() {
-    const keys = engine.operations.filter(({ name, kind, rows }) => kind === "linear" && name.endsWith("/k") && rows === grows);
+    const keys = engine.operations.filter(
+      ({ name, kind, rows }) => kind === "linear" && name.endsWith("/k") && rows === grows,
+    );
     const words = view.tokens[grows];
     /** How many of the newest words a layer keeps: all, but for a window. */
-    const window = (at) => below(engine, at).find(({ kind }) => kind === "mask")?.options.window ?? words.length;
+    const window = (at) =>
+      below(engine, at).find(({ kind }) => kind === "mask")?.options.window ?? words.length;
     const lines = keys.map(({ name }) => {
       const at = parent(parent(name));
       const first = words.length - window(at);
-      return h("tr", {}, h("th", {}, at.replaceAll("/", " ")), ...words.map((word, i) =>
-        h("td", { className: i === words.length - 1 ? "new" : "" }, ...(i < first ? [] : [h("i"), h("i")]))));
+      return h(
+        "tr",
+        {},
+        h("th", {}, at.replaceAll("/", " ")),
+        ...words.map((word, i) =>
+          h(
+            "td",
+            { className: i === words.length - 1 ? "new" : "" },
+            ...(i < first ? [] : [h("i"), h("i")]),
+          ),
+        ),
+      );
     });
     const head = h("tr", {}, h("td"), ...words.map((word) => h("th", {}, visible(word, 10))));
-    const crossing = engine.operations.filter(({ kind, columns, rows }) =>
-      kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0]);
-    const cross = crossing.filter(({ name }) => // those that are not switched off
-      !view.off.has(`${parent(name)}/context`) && !view.off.has(`${parent(parent(name))}/out`));
-    const mean = view.tokens[sides[0]].map((_, j) => cross.reduce((sum, { name }) => sum + newest(view.values[name])[j], 0) / (cross.length || 1));
-    const reads = crossing.length ? [h("p", {}, `to write what follows, it reads (mean of ${cross.length} heads of cross-attention): `, ...mean.map((w, j) =>
-      Object.assign(h("span", { className: "reads" }, `${visible(view.tokens[sides[0]][j], 12)} ${cellText(w)}`), { style: `--p: ${Math.min(1, w) * 70}%` })))] : [];
+    const crossing = engine.operations.filter(
+      ({ kind, columns, rows }) =>
+        kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0],
+    );
+    const cross = crossing.filter(
+      (
+        { name }, // those that are not switched off
+      ) => !view.off.has(`${parent(name)}/context`) && !view.off.has(`${parent(parent(name))}/out`),
+    );
+    const mean = view.tokens[sides[0]].map(
+      (_, j) =>
+        cross.reduce((sum, { name }) => sum + newest(view.values[name])[j], 0) /
+        (cross.length || 1),
+    );
+    const reads = crossing.length
+      ? [
+          h(
+            "p",
+            {},
+            `to write what follows, it reads (mean of ${cross.length} heads of cross-attention): `,
+            ...mean.map((w, j) =>
+              Object.assign(
+                h(
+                  "span",
+                  { className: "reads" },
+                  `${visible(view.tokens[sides[0]][j], 12)} ${cellText(w)}`,
+                ),
+                { style: `--p: ${Math.min(1, w) * 70}%` },
+              ),
+            ),
+          ),
+        ]
+      : [];
     cache.replaceChildren(h("table", {}, head, ...lines), ...reads);
   }
 
@@ -240,7 +379,10 @@ async function render({ model, el }) {
   function openNumber(place) {
     choose(place);
     board.canvas.focus({ preventScroll: true });
-    const seen = isHead(engine, get("at")) && (place.name.startsWith(get("at")) || board.places.some(({ key }) => key === numberKey(place.name, place.row, place.column)));
+    const seen =
+      isHead(engine, get("at")) &&
+      (place.name.startsWith(get("at")) ||
+        board.places.some(({ key }) => key === numberKey(place.name, place.row, place.column)));
     if (engine.by[place.name] && !seen) show(place.name);
   }
   function turnOff(name, off) {
@@ -255,8 +397,12 @@ async function render({ model, el }) {
     const { data, columns } = view.values[name];
     const own = [...data.slice(i * columns, (i + 1) * columns)];
     const all = engine.by[name]?.kind === "softmax";
-    const one = all ? { values: rebalanced(own, j, value) } : { column: j, value: Number(value.toFixed(6)) };
-    const rest = get("changes").filter((c) => c.at !== name || c.row !== i || (!c.values && c.column !== j));
+    const one = all
+      ? { values: rebalanced(own, j, value) }
+      : { column: j, value: Number(value.toFixed(6)) };
+    const rest = get("changes").filter(
+      (c) => c.at !== name || c.row !== i || (!c.values && c.column !== j),
+    );
     model.set("changes", [...rest, { at: name, row: i, ...one }]);
     if (done) model.save_changes();
   }
@@ -266,7 +412,12 @@ async function render({ model, el }) {
     clearTimeout(saving);
     saving = setTimeout(() => model.save_changes(), 150);
   }
-  const putBack = (which) => put(model, "changes", get("changes").filter((one, n) => !which(one, n)));
+  const putBack = (which) =>
+    put(
+      model,
+      "changes",
+      get("changes").filter((one, n) => !which(one, n)),
+    );
   function drag(item, pixels, done) {
     start ??= at(item.at);
     change(item.at, start + Math.round(pixels / 4) * step(item.at), done);
@@ -278,16 +429,29 @@ async function render({ model, el }) {
     put(model, "cell", []);
     redraw();
   }
-  const board = new Board({ label: "the machine", redraw, on: {
-    focus: (item) => item.number && choose(item.at),
-    open: (item) => item.number ? openNumber(item.at) : item.turn ? turn(item.turn)
-      : item.still ? null : item.ask === undefined ? open(item.path) : put(model, "asker", item.ask),
-    drag,
-    nudge: (item, steps) =>
-      item.number && (change(item.at, at(item.at) + steps * step(item.at), false), saveSoon()),
-    back: (item) => item.number && putBack((one) => one.at === item.at.name && one.row === item.at.row),
-    up: () => open(parent(get("at"))),
-  } });
+  const board = new Board({
+    label: "the machine",
+    redraw,
+    on: {
+      focus: (item) => item.number && choose(item.at),
+      open: (item) =>
+        item.number
+          ? openNumber(item.at)
+          : item.turn
+            ? turn(item.turn)
+            : item.still
+              ? null
+              : item.ask === undefined
+                ? open(item.path)
+                : put(model, "asker", item.ask),
+      drag,
+      nudge: (item, steps) =>
+        item.number && (change(item.at, at(item.at) + steps * step(item.at), false), saveSoon()),
+      back: (item) =>
+        item.number && putBack((one) => one.at === item.at.name && one.row === item.at.row),
+      up: () => open(parent(get("at"))),
+    },
+  });
 
   // ---------------------------------------------------------------- writing
   function write() {
@@ -313,41 +477,71 @@ async function render({ model, el }) {
     const oninput = () => {
       const problem = problemOf(side, input.value);
       clearTimeout(view.late);
-      if (problem) view.late = setTimeout(() => (note.textContent = problem), 600); // a word grows letter by letter
+      if (problem)
+        view.late = setTimeout(() => (note.textContent = problem), 600); // a word grows letter by letter
       else {
         note.textContent = "";
         if (side !== grows && program.start) put(model, grows, program.start); // another text, another answer
         put(model, side, input.value);
       }
     };
-    const input = h("input", { type: "text", value: get(side), spellcheck: false, disabled: fixed,
-      "aria-label": side === "written" ? "written so far" : "sentence", oninput });
+    const input = h("input", {
+      type: "text",
+      value: get(side),
+      spellcheck: false,
+      disabled: fixed,
+      "aria-label": side === "written" ? "written so far" : "sentence",
+      oninput,
+    });
     model.on(`change:${side}`, () => document.activeElement === input || (input.value = get(side)));
     const list = visible(vocab[side]?.slice(0, 60).join(" ") ?? "", 400);
-    return h("label", { className: "sentence", title: list && `words: ${list}` }, side === "written" ? "writes" : "reads", input);
+    return h(
+      "label",
+      { className: "sentence", title: list && `words: ${list}` },
+      side === "written" ? "writes" : "reads",
+      input,
+    );
   });
   const note = h("div", { className: "problem", role: "status" });
   const crumbs = h("nav", { className: "row crumbs", "aria-label": "where you are" });
   const [bar, marks] = [row(), h("div", { className: "row marks", hidden: true })];
-  const [title, sum, was, trailOf] = [h("strong"), h("div", { className: "sum" }), h("span"), row()];
-  const number = h("input", { type: "number", "aria-label": "set this number", oninput: () => {
-    const [name, i, column] = get("cell");
-    change({ name, row: i, column }, number.valueAsNumber, true);
-  } });
+  const [title, sum, was, trailOf] = [
+    h("strong"),
+    h("div", { className: "sum" }),
+    h("span"),
+    row(),
+  ];
+  const number = h("input", {
+    type: "number",
+    "aria-label": "set this number",
+    oninput: () => {
+      const [name, i, column] = get("cell");
+      change({ name, row: i, column }, number.valueAsNumber, true);
+    },
+  });
   const setter = h("label", {}, "set to", number);
-  const hand = h("div", { className: "hand" }, h("div", { "aria-live": "polite" }, title, sum),
-    row(was, trailOf));
+  const hand = h(
+    "div",
+    { className: "hand" },
+    h("div", { "aria-live": "polite" }, title, sum),
+    row(was, trailOf),
+  );
   const next = h("div", { className: "row guesses", role: "group", "aria-label": "next word" });
   const cache = h("div", { className: "cache" });
-  const kept = h("details", { ontoggle: () => kept.open && view.values && tellCache() },
-    h("summary", {}, "what is kept while it writes"), cache);
+  const kept = h(
+    "details",
+    { ontoggle: () => kept.open && view.values && tellCache() },
+    h("summary", {}, "what is kept while it writes"),
+    cache,
+  );
   const range = { min: 0.1, max: 10, step: 0.01, value: get("temperature"), log: true };
   const heat = slider("temperature", range, (t) => put(model, "temperature", t));
   const writing = last && !fixed ? [row(writer, play, heat), kept] : [];
   root.classList.add("machine");
   root.append(row(...fields), note, next, ...writing, crumbs, bar, marks, board.element, hand);
   const changed = () => ((stale = true), redraw());
-  for (const name of [...sides, "changes", "temperature", "at"]) model.on(`change:${name}`, changed);
+  for (const name of [...sides, "changes", "temperature", "at"])
+    model.on(`change:${name}`, changed);
   for (const name of ["asker", "cell"]) model.on(`change:${name}`, redraw);
   if (remote) model.on("change:kept", receive);
   await (remote ? receive() : changed());

@@ -23,11 +23,19 @@ async function render({ model, el }) {
   const { root, redraw, close } = frame(model, el, draw);
   const [text, read] = [h("p", { className: "next-text" }), readout()];
   const now = () => choose(known[key()].data, get("temperature"), get("top_k"), get("top_p"));
-  const rank = (k) => ({ order }) => order[k];
+  const rank =
+    (k) =>
+    ({ order }) =>
+      order[k];
   function sample({ order, p }) {
     random = (Math.imul(random, 1664525) + 1013904223) >>> 0; // a linear congruential generator
     let left = random / 2 ** 32;
-    return order[Math.max(0, p.findIndex((x) => (left -= x) < 0))];
+    return order[
+      Math.max(
+        0,
+        p.findIndex((x) => (left -= x) < 0),
+      )
+    ];
   }
   /** Why no token can be appended now, if so. */
   function obstacle(status = get("status")) {
@@ -77,16 +85,24 @@ async function render({ model, el }) {
   const items = [...Array(13).keys()].map((k) => (k < 12 ? button("", once(rank(k))) : h("div")));
   const list = h("div", { className: "next", role: "group", "aria-label": "candidates" }, ...items);
   const until = end ? `until “${visible(end, 12)}”` : "to the end";
-  const ways = [["likeliest", rank(0)], ["sample", sample]].flatMap(([name, pick]) =>
-    [button(name, once(pick)), button(`${name} ${until}`, on(pick))]);
+  const ways = [
+    ["likeliest", rank(0)],
+    ["sample", sample],
+  ].flatMap(([name, pick]) => [button(name, once(pick)), button(`${name} ${until}`, on(pick))]);
   const undo = button("undo", back(-1));
   const knob = (name, min, max, step, more) =>
     control(model, name, name.replace("_", "-"), redraw, { min, max, step, ...more });
-  root.append(text, row(...ways, undo, button("restart", back(0))), read, row(
-    knob("temperature", 0.1, 10, 0.01, { log: true }),
-    knob("top_k", 1, words.length, 1, { decimals: 0, off: "all" }),
-    knob("top_p", 0.01, 1, 0.01, { off: "all" }),
-  ), list);
+  root.append(
+    text,
+    row(...ways, undo, button("restart", back(0))),
+    read,
+    row(
+      knob("temperature", 0.1, 10, 0.01, { log: true }),
+      knob("top_k", 1, words.length, 1, { decimals: 0, off: "all" }),
+      knob("top_p", 0.01, 1, 0.01, { off: "all" }),
+    ),
+    list,
+  );
   model.on("change:tokens", turn);
   model.on("change:status", redraw);
   await arrays(model, (all) => turn((known = all)));

@@ -12,8 +12,10 @@ const deviation = (x, mean = average(x)) => Math.sqrt(average(x.map((v) => (v - 
 function layerNorm(x, gamma, beta, eps) {
   const [mean, root] = [average(x), Math.sqrt(deviation(x) ** 2 + eps)];
   const steps = [
-    [`− mean ${fmt(mean)}`, (v) => v - mean], [`÷ √(σ² + ε) ${fmt(root)}`, (v) => v / root],
-    [`× γ ${fmt(gamma, 2)}`, (v) => gamma * v], [`+ β ${fmt(beta, 2)}`, (v) => v + beta],
+    [`− mean ${fmt(mean)}`, (v) => v - mean],
+    [`÷ √(σ² + ε) ${fmt(root)}`, (v) => v / root],
+    [`× γ ${fmt(gamma, 2)}`, (v) => gamma * v],
+    [`+ β ${fmt(beta, 2)}`, (v) => v + beta],
   ];
   return steps.map(([name, step]) => [name, (x = x.map(step))]);
 }
@@ -42,11 +44,17 @@ async function render({ model, el }) {
     grid.set(tokens, features, [...all, [norm ? "after Norm" : "without Norm", out.flat()]]);
     grid.draw(chosen);
     const start = before.map(([name, lines]) => [name, lines[chosen]]);
-    steps.show(features, [...start, ...ways[chosen]].map(([name, line]) => [name, ...line]));
+    steps.show(
+      features,
+      [...start, ...ways[chosen]].map(([name, line]) => [name, ...line]),
+    );
     steps.firstChild.textContent = `“${visible(tokens[chosen])}”, step by step`;
     const columns = ["mean before", "deviation before", "mean after", "deviation after"];
     const measured = (line) => [average(line), deviation(line)];
-    each.show(columns, tokens.map((t, i) => [t, ...measured(sum[i]), ...measured(out[i])]));
+    each.show(
+      columns,
+      tokens.map((t, i) => [t, ...measured(sum[i]), ...measured(out[i])]),
+    );
   }
 
   const range = { min: -3, max: 3, step: 0.05 };

@@ -6,13 +6,17 @@ const STRONGEST = 0.72; // how much of its colour the largest number gets; as in
 
 /** "rgb(1, 2, 3)" or "color(srgb 0.1 0.2 0.3)" as three numbers to 255. */
 function channels(text) {
-  const numbers = text.match(/[\d.]+/g).slice(0, 3).map(Number);
+  const numbers = text
+    .match(/[\d.]+/g)
+    .slice(0, 3)
+    .map(Number);
   return text.startsWith("color(") ? numbers.map((x) => 255 * x) : numbers;
 }
 export const css = (rgb) => `rgb(${rgb.map(Math.round).join()})`;
 /** How bright a colour is to the eye, 0 to 1. */
 const luminance = (rgb) =>
-  rgb.map((c) => (c / 255 <= 0.04 ? c / 3294 : ((c / 255 + 0.055) / 1.055) ** 2.4))
+  rgb
+    .map((c) => (c / 255 <= 0.04 ? c / 3294 : ((c / 255 + 0.055) / 1.055) ** 2.4))
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
 
 /** How much colour a number asks for; a score below 0 fits less than 0. As in colours.py. */
@@ -32,12 +36,14 @@ export class Palette {
   /** The ground of a cell and the ink on it, for a share of the largest number. */
   tint(name, share) {
     const step = Math.round(64 * Math.min(1, sizeOf(name, share)));
-    return (this.tints[name] ??= [])[step] ??= this.mix(name, (STRONGEST * step) / 64);
+    return ((this.tints[name] ??= [])[step] ??= this.mix(name, (STRONGEST * step) / 64));
   }
   /** The same grounds as pixels: that of a number in a matrix with this largest one. */
   pixels(name, largest) {
-    const all = (this.all[name] ??=
-      Uint32Array.from({ length: 65 }, (_, k) => this.tint(name, k / 64).pixel));
+    const all = (this.all[name] ??= Uint32Array.from(
+      { length: 65 },
+      (_, k) => this.tint(name, k / 64).pixel,
+    ));
     return (x) => all[Math.min(64, (64 * sizeOf(name, x)) / (largest || 1) + 0.5) | 0];
   }
   mix(name, part) {

@@ -52,7 +52,10 @@ function render({ model, el }) {
     numbers.show(features, [...two, ["product", ...multiply(vectors[a], vectors[b])]]);
     const starts = [low, 0, Math.floor((last - apart) / 2), last - apart];
     const dots = starts.map((pos) => dot(vectors[pos], vectors[pos + apart]));
-    same.show(starts.map((pos) => `${pos}, ${pos + apart}`), [[`${apart} apart`, ...dots]]);
+    same.show(
+      starts.map((pos) => `${pos}, ${pos + apart}`),
+      [[`${apart} apart`, ...dots]],
+    );
     const points = vectors.map((other, k) => [k, dot(vectors[0], other)]);
     lines.draw([{ name: "from any start", points }], [[apart, dots[0]]]);
   }

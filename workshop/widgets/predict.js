@@ -31,8 +31,11 @@ function render({ model, el }) {
   }
 
   const set = h("fieldset", { onchange: () => say("") }, h("legend", {}, model.get("question")));
-  set.append(...choices.map((text, i) =>
-    h("label", {}, inputs[i], `${"ABCD"[i]})`, h("bdi", {}, text), marks[i])));
+  set.append(
+    ...choices.map((text, i) =>
+      h("label", {}, inputs[i], `${"ABCD"[i]})`, h("bdi", {}, text), marks[i]),
+    ),
+  );
   root.append(set, row(check, why), verdict);
   model.on("change:chosen", judge);
   judge();

@@ -18,7 +18,7 @@ class Part extends Grid {
     };
     this.box.className = "product";
     const cell = fit(fit(fit(60))); // smaller cells may turn the labels, which takes room again
-    if (cell < 34) return this.box.classList.add("narrow"), fit(60);
+    if (cell < 34) return (this.box.classList.add("narrow"), fit(60));
     const [left, top] = [Math.max(b.left, c.left), Math.max(a.top, c.top)];
     for (const part of [b, c]) [part.width, part.left] = [part.width + left - part.left, left];
     for (const part of [a, c]) [part.height, part.top] = [part.height + top - part.top, top];
@@ -26,8 +26,9 @@ class Part extends Grid {
 }
 
 async function render({ model, el }) {
-  const [names, things, rows, inner, columns] =
-    ["names", "things", "rows", "inner", "columns"].map((trait) => model.get(trait));
+  const [names, things, rows, inner, columns] = ["names", "things", "rows", "inner", "columns"].map(
+    (trait) => model.get(trait),
+  );
   const [n, m, p] = [rows.length, inner.length, columns.length];
   const { root, redraw, close } = frame(model, el, draw);
   const [read, box, parts] = [readout(), h("div", { style: `--m: ${m}; --p: ${p}` }), []];
@@ -41,14 +42,37 @@ async function render({ model, el }) {
     box.append(h("div", {}, h("span", { style }, label), part.element));
     return (parts[k] = Object.assign(part, { box, parts, sides: { rowLabels, columnLabels } }));
   };
-  const a = make(0, rows, inner, (i, k) => look(i, at()[1], k + 1), () => keep(...at()));
-  const b = make(1, inner, columns, (k, j) => look(at()[0], j, k + 1), () => keep(...at()));
-  const c = make(2, rows, columns, (i, j) => look(i, j, kept(i, j) * count), (i, j) =>
-    keep(i, j, kept(i, j) * ((count % m) + 1))); // a kept cell adds up its products one by one
+  const a = make(
+    0,
+    rows,
+    inner,
+    (i, k) => look(i, at()[1], k + 1),
+    () => keep(...at()),
+  );
+  const b = make(
+    1,
+    inner,
+    columns,
+    (k, j) => look(at()[0], j, k + 1),
+    () => keep(...at()),
+  );
+  const c = make(
+    2,
+    rows,
+    columns,
+    (i, j) => look(i, j, kept(i, j) * count),
+    (i, j) => keep(i, j, kept(i, j) * ((count % m) + 1)),
+  ); // a kept cell adds up its products one by one
   /** What is shown, [row, column, number of products]: where one points, else what one keeps. */
-  function at() { return looked ?? [...model.get("selected"), count]; }
-  function look(i, j, terms) { looked = i < 0 || j < 0 ? undefined : [i, j, terms]; }
-  function kept(i, j) { return String([i, j]) === String(model.get("selected")); }
+  function at() {
+    return looked ?? [...model.get("selected"), count];
+  }
+  function look(i, j, terms) {
+    looked = i < 0 || j < 0 ? undefined : [i, j, terms];
+  }
+  function kept(i, j) {
+    return String([i, j]) === String(model.get("selected"));
+  }
   function keep(i, j, terms) {
     put(model, "selected", [i, j]);
     [looked, count] = [undefined, terms];
@@ -76,15 +100,23 @@ async function render({ model, el }) {
     const some = pairs(i, j).slice(0, terms || m);
     const all = (x, { decimals }) => exact(x, 2 * decimals); // four, or none for whole numbers
     const factor = (x, part) => h("span", {}, x < 0 ? "(" : "", all(x, part), x < 0 ? ")" : "");
-    const product = ([x, y], k) => [k ? " + " : "",
-      h(k + 1 === terms ? "strong" : "span", {}, factor(x, a), " × ", factor(y, b))];
+    const product = ([x, y], k) => [
+      k ? " + " : "",
+      h(k + 1 === terms ? "strong" : "span", {}, factor(x, a), " × ", factor(y, b)),
+    ];
     const where = `${names[2]}, row ${named(rows[i], i)}, column ${named(columns[j], j)}`;
-    read.replaceChildren(where, terms ? `, product ${terms} of ${m}` : "", h("br"),
-      ...some.flatMap(product), " = ", h("strong", {}, all(sum(some), c)));
+    read.replaceChildren(
+      where,
+      terms ? `, product ${terms} of ${m}` : "",
+      h("br"),
+      ...some.flatMap(product),
+      " = ",
+      h("strong", {}, all(sum(some), c)),
+    );
   }
   const buttons = [button("back", () => step(-1)), button("next product", () => step(1)), play];
   root.append(box, row(...buttons, h("span", {}, HINT)), read);
-  model.on("change:selected", () => ([looked, count] = [undefined, 0], redraw()));
+  model.on("change:selected", () => (([looked, count] = [undefined, 0]), redraw()));
   await arrays(model, ({ A, B }) => {
     pairs = (i, j) => inner.map((_, k) => [A.data[i * m + k], B.data[k * p + j]]);
     const C = rows.flatMap((_, i) => columns.map((_, j) => sum(pairs(i, j))));

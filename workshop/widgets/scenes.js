@@ -46,7 +46,10 @@ function moved(now, before) {
 }
 /** The names of a matrix's rows or columns, as many as it has: words, or numbers from 1. */
 export function namesOf({ tokens, engine }, what, count, of, step = "") {
-  const words = what === "vocab" ? engine.program.vocab[of] ?? Object.values(engine.program.vocab)[0] : tokens[what];
+  const words =
+    what === "vocab"
+      ? (engine.program.vocab[of] ?? Object.values(engine.program.vocab)[0])
+      : tokens[what];
   const names = words ?? engine.program.names?.[step.split("/").at(-1)];
   if (names?.length === count) return names;
   return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
@@ -56,10 +59,18 @@ export function placeOf(view, { name, row, column }) {
   const op = view.engine.by[name];
   const matrix = view.values[name];
   if (!op || !matrix) return `${name.split("/").pop()} ${row + 1}, ${column + 1}`;
-  const parts = [namesOf(view, op.rows, matrix.rows)[row],
-    namesOf(view, op.columns, matrix.columns, op.rows, name)[column]];
-  const what = /^(scores|scale|mask|softmax)$/.test(op.kind) && op.columns !== "vocab" ? op.note : op.title.split(" = ")[0];
-  return `${what} ${parts.filter(Boolean).map((part) => visible(part, 12)).join(", ")}`;
+  const parts = [
+    namesOf(view, op.rows, matrix.rows)[row],
+    namesOf(view, op.columns, matrix.columns, op.rows, name)[column],
+  ];
+  const what =
+    /^(scores|scale|mask|softmax)$/.test(op.kind) && op.columns !== "vocab"
+      ? op.note
+      : op.title.split(" = ")[0];
+  return `${what} ${parts
+    .filter(Boolean)
+    .map((part) => visible(part, 12))
+    .join(", ")}`;
 }
 
 // ---------------------------------------------------------------- the map
@@ -80,7 +91,8 @@ export function rowsOf(engine, at) {
   for (const { name } of engine.operations) {
     if (!name.startsWith(before)) continue;
     const parts = name.slice(before.length).split("/");
-    const side = !at && parts.length > 1 && /^(en|de)coder$/.test(parts[0]) ? `${parts.shift()}/` : "";
+    const side =
+      !at && parts.length > 1 && /^(en|de)coder$/.test(parts[0]) ? `${parts.shift()}/` : "";
     const path = before + side + parts[0];
     if (parts.length === 1) add(before + side, path);
     else add(path, parts[1] === "head" ? name : `${path}/${parts[1]}`); // one head has no box around it
@@ -108,20 +120,40 @@ function tileOf(view, path, x, y) {
   const shown = shownOf(engine, path).filter(({ name }) => values[name]);
   const title = one ? one.title : path.split("/").pop();
   const first = values[shown[0]?.name];
-  const elsewhere = shown.some(({ kind, columns, rows }) => kind === "softmax" && columns === "text" && rows === "written");
+  const elsewhere = shown.some(
+    ({ kind, columns, rows }) => kind === "softmax" && columns === "text" && rows === "written",
+  );
   return {
-    draw: "tile", key: path, path, x, y, ...TILE, title, tip: `open ${title}`,
-    pictures: shown.map(({ name, colour }) => ({ ...values[name], colour,
-      largest: scaleOf(values[name]) })),
-    note: shown.length > 1 ? `${shown.length} heads${elsewhere ? " ← encoder" : ""}` : first ? `${first.rows} × ${first.columns}` : "",
-    colour: one?.colour ?? shown.at(-1)?.colour ?? "x", off: all.some(({ name }) => off.has(name)),
+    draw: "tile",
+    key: path,
+    path,
+    x,
+    y,
+    ...TILE,
+    title,
+    tip: `open ${title}`,
+    pictures: shown.map(({ name, colour }) => ({
+      ...values[name],
+      colour,
+      largest: scaleOf(values[name]),
+    })),
+    note:
+      shown.length > 1
+        ? `${shown.length} heads${elsewhere ? " ← encoder" : ""}`
+        : first
+          ? `${first.rows} × ${first.columns}`
+          : "",
+    colour: one?.colour ?? shown.at(-1)?.colour ?? "x",
+    off: all.some(({ name }) => off.has(name)),
     changed: all.some(({ name }) => values[name] && moved(values[name], before[name])),
     label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
   };
 }
 /** Whether a tile is made of what the one before it gives: queries, keys and values stand apart. */
 const follows = (engine, tile, before) =>
-  below(engine, tile).some(({ inputs }) => inputs.some(({ name }) => name === before || name.startsWith(`${before}/`)));
+  below(engine, tile).some(({ inputs }) =>
+    inputs.some(({ name }) => name === before || name.startsWith(`${before}/`)),
+  );
 /** The map of a group, or of all: a row for each part, a tile for each step; it flows as one reads. */
 export function mapScene(view) {
   const { engine, width } = view;
@@ -131,7 +163,10 @@ export function mapScene(view) {
   let y = 6;
   for (const row of rowsOf(engine, view.at)) {
     const title = titleOf(engine, view.at, row);
-    const top = y + (row.tiles.some((tile) => engine.by[tile]?.kind === "add") ? 16 : 4) + (left < 9 ? 18 : 0);
+    const top =
+      y +
+      (row.tiles.some((tile) => engine.by[tile]?.kind === "add") ? 16 : 4) +
+      (left < 9 ? 18 : 0);
     items.push(...heading(engine, row, title, left < 9 ? y + 10 : top + 12, left < 9));
     const placed = {};
     row.tiles.forEach((tile, i) => {
@@ -148,13 +183,17 @@ export function mapScene(view) {
 }
 /** A row's name at its left, in two lines where it is long; where it is narrow, above. */
 function heading(engine, { path, tiles }, title, y, flat) {
-  const words = flat ? [title] : title.split(" ").reduce((lines, word) => {
-    const last = lines.at(-1);
-    if (last && `${last} ${word}`.length < 11) lines[lines.length - 1] += ` ${word}`;
-    else lines.push(word);
-    return lines;
-  }, []);
-  const said = words.map((word, i) => say(4, y + 15 * i, word, { bold: true, room: flat ? 300 : 78 }));
+  const words = flat
+    ? [title]
+    : title.split(" ").reduce((lines, word) => {
+        const last = lines.at(-1);
+        if (last && `${last} ${word}`.length < 11) lines[lines.length - 1] += ` ${word}`;
+        else lines.push(word);
+        return lines;
+      }, []);
+  const said = words.map((word, i) =>
+    say(4, y + 15 * i, word, { bold: true, room: flat ? 300 : 78 }),
+  );
   const home = isHead(engine, `${path}/head`) ? `${path}/head` : path;
   const opens = path && !path.endsWith("/") && (tiles.length > 1 || home !== path);
   return opens ? [...said, opener(home, 0, y - 12, 80, 12 + 15 * words.length, title)] : said;
@@ -198,13 +237,37 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
     const value = how.shown ? how.shown(column) : matrix.data[k];
     const place = { name, row, column };
     const key = numberKey(name, row, column);
-    const own = how.shown ? { changed: same && differs(value, how.before(column)) } : { key, number: true, at: place, source: sources.has(key),
-      changed: same && differs(value, before[name].data[k]) };
-    return { draw: "cell", x: x + n * wide, y, w: wide, h: TALL, text: written(value), colour,
-      share: value / largest, size: how.size, ...own };
+    const own = how.shown
+      ? { changed: same && differs(value, how.before(column)) }
+      : {
+          key,
+          number: true,
+          at: place,
+          source: sources.has(key),
+          changed: same && differs(value, before[name].data[k]),
+        };
+    return {
+      draw: "cell",
+      x: x + n * wide,
+      y,
+      w: wide,
+      h: TALL,
+      text: written(value),
+      colour,
+      share: value / largest,
+      size: how.size,
+      ...own,
+    };
   });
 }
-const SIGNS = { linear: ["×", "+"], scores: ["×"], mix: ["×"], add: ["+"], embed: ["×"], times: ["×"] };
+const SIGNS = {
+  linear: ["×", "+"],
+  scores: ["×"],
+  mix: ["×"],
+  add: ["+"],
+  embed: ["×"],
+  times: ["×"],
+};
 /** A stage: what goes in, what is learned, and what comes out, each a matrix with its numbers. */
 export function stageScene(view) {
   const { engine, values, at, width } = view;
@@ -212,17 +275,20 @@ export function stageScene(view) {
   const parts = [...op.inputs.map(({ name }) => name), ...op.weights, at];
   const items = [];
   let [x, y, tall] = [0, 4, 0];
-  parts.filter((name) => values[name] && values[name].data.length).forEach((name, i, all) => {
-    let box = matrixOf(view, name, x, y);
-    if (x && box.right > width) {
-      [x, y, tall] = [0, y + tall + 14, 0];
-      box = matrixOf(view, name, x, y);
-    }
-    const sign = i === all.length - 1 ? (SIGNS[op.kind] ? "=" : "→") : SIGNS[op.kind]?.[i - 1] ?? "";
-    if (i) items.push(say(x + 4, y + 12, sign, { bold: true, size: 16, align: "center" }));
-    items.push(...box.items);
-    [x, tall] = [box.right + 22, Math.max(tall, box.bottom - y)];
-  });
+  parts
+    .filter((name) => values[name] && values[name].data.length)
+    .forEach((name, i, all) => {
+      let box = matrixOf(view, name, x, y);
+      if (x && box.right > width) {
+        [x, y, tall] = [0, y + tall + 14, 0];
+        box = matrixOf(view, name, x, y);
+      }
+      const sign =
+        i === all.length - 1 ? (SIGNS[op.kind] ? "=" : "→") : (SIGNS[op.kind]?.[i - 1] ?? "");
+      if (i) items.push(say(x + 4, y + 12, sign, { bold: true, size: 16, align: "center" }));
+      items.push(...box.items);
+      [x, tall] = [box.right + 22, Math.max(tall, box.bottom - y)];
+    });
   return { width, height: y + tall + 8, items };
 }
 /** A matrix with its names; of a large one a window, which small arrows move. */
@@ -230,39 +296,71 @@ function matrixOf(view, name, x, y) {
   const { engine, values, width } = view;
   const [op, matrix, open] = [engine.by[name], values[name], name === view.at];
   const rows = op ? namesOf(view, op.rows, matrix.rows) : weightRows(view, name, matrix.rows);
-  const columns = namesOf(view, (op ?? engine.by[view.at]).columns, matrix.columns,
-    (op ?? engine.by[view.at]).rows, op ? name : view.at);
-  const left = 14 + Math.min(92, Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length))));
+  const columns = namesOf(
+    view,
+    (op ?? engine.by[view.at]).columns,
+    matrix.columns,
+    (op ?? engine.by[view.at]).rows,
+    op ? name : view.at,
+  );
+  const left =
+    14 + Math.min(92, Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length))));
   const room = Math.floor((width - left - 4) / CELL);
   const n = Math.max(1, Math.min(matrix.columns, room, open ? 16 : matrix.columns < 8 ? 8 : 6));
   const m = Math.min(matrix.rows, open || op ? 24 : 8);
   const [first, down] = windowOf(view, name, matrix, n, m);
   const turned = engine.by[view.at].kind === "scores" && name === engine.by[view.at].inputs[1].name;
   const own = name.split("/").pop();
-  const title = turned ? own : op?.title ?? own;
-  const size = turned ? `${own}ᵀ: ${matrix.columns} × ${matrix.rows}` : `${matrix.rows} × ${matrix.columns}`;
+  const title = turned ? own : (op?.title ?? own);
+  const size = turned
+    ? `${own}ᵀ: ${matrix.columns} × ${matrix.rows}`
+    : `${matrix.rows} × ${matrix.columns}`;
   const part = n < matrix.columns ? `, ${first + 1} to ${first + n}` : "";
   const [right, bottom] = [x + left + n * CELL, y + 54 + m * (TALL + 2)];
   const items = [
     say(x + left, y + 10, title, { colour: op?.colour ?? "x", bold: true }),
     say(x + left, y + 26, size + part, { colour: "line", size: 11 }),
-    ...columns.slice(first, first + n).map((word, j) => say(x + left + (j + 0.5) * CELL, y + 43,
-      visible(word, 7), { align: "center", size: 11, room: CELL - 2 })),
+    ...columns.slice(first, first + n).map((word, j) =>
+      say(x + left + (j + 0.5) * CELL, y + 43, visible(word, 7), {
+        align: "center",
+        size: 11,
+        room: CELL - 2,
+      }),
+    ),
     ...upTo(m).flatMap((i) => {
       const top = y + 54 + i * (TALL + 2);
-      const label = say(x + left - 6, top + TALL / 2, visible(rows[down + i], 12),
-        { align: "right", room: left - 8 });
-      return [label, ...cellsOf(view, name, down + i, upTo(n).map((j) => first + j), x + left, top)];
+      const label = say(x + left - 6, top + TALL / 2, visible(rows[down + i], 12), {
+        align: "right",
+        room: left - 8,
+      });
+      return [
+        label,
+        ...cellsOf(
+          view,
+          name,
+          down + i,
+          upTo(n).map((j) => first + j),
+          x + left,
+          top,
+        ),
+      ];
     }),
   ];
   if (op && !open) items.push(opener(name, x + left - 4, y, 60, 20, title));
-  const turns = [["›", first + n < matrix.columns, right - 6, y + 12, n, 0],
+  const turns = [
+    ["›", first + n < matrix.columns, right - 6, y + 12, n, 0],
     ["‹", first > 0, right - 32, y + 12, -n, 0],
     ["⌄", down + m < matrix.rows, x + left - 14, bottom + 4, 0, m],
-    ["⌃", down > 0, x + left - 14, y + 42, 0, -m]];
-  for (const [sign, there, u, v, dx, dy] of turns) if (there) items.push(
-    say(u, v, sign, { colour: "k", bold: true, size: 15, align: "center" }),
-    spot(`turn ${name} ${sign}`, u - 12, v - 12, 24, 24, `${title}: further`, { turn: { name, dx, dy } }));
+    ["⌃", down > 0, x + left - 14, y + 42, 0, -m],
+  ];
+  for (const [sign, there, u, v, dx, dy] of turns)
+    if (there)
+      items.push(
+        say(u, v, sign, { colour: "k", bold: true, size: 15, align: "center" }),
+        spot(`turn ${name} ${sign}`, u - 12, v - 12, 24, 24, `${title}: further`, {
+          turn: { name, dx, dy },
+        }),
+      );
   return { right, bottom, items };
 }
 /** Of many words the place of the one expected next, which both its logit and its probability show. */
@@ -275,7 +373,8 @@ function likeliest({ engine }, name, { data, rows, columns }) {
 function windowOf(view, name, matrix, n, m) {
   let [first, down] = view.windows[name] ?? [likeliest(view, name, matrix), 0];
   const lit = view.lit.find((place) => place.name === name);
-  if (lit && (lit.column < first || lit.column >= first + n)) first = Math.floor(lit.column / n) * n;
+  if (lit && (lit.column < first || lit.column >= first + n))
+    first = Math.floor(lit.column / n) * n;
   if (lit && (lit.row < down || lit.row >= down + m)) down = Math.floor(lit.row / m) * m;
   const fit = (start, shown, all) => Math.max(0, Math.min(start, all - shown));
   return (view.windows[name] = [fit(first, n, matrix.columns), fit(down, m, matrix.rows)]);

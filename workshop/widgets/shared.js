@@ -38,8 +38,10 @@ const ownBytes = ({ buffer, byteOffset, byteLength }) =>
 /** The same as float32. */
 export const floats = (bytes) => new Float32Array(ownBytes(bytes).buffer);
 /** What zlib deflated, as a Response. */
-export const inflated = (bytes) => new Response(
-  new Blob([ownBytes(bytes)]).stream().pipeThrough(new DecompressionStream("deflate")));
+export const inflated = (bytes) =>
+  new Response(
+    new Blob([ownBytes(bytes)]).stream().pipeThrough(new DecompressionStream("deflate")),
+  );
 /** Python's `pack` undone: { shape, data, decimals }, as many decimals as are true. */
 export async function unpack({ shape, step, bytes }) {
   if (!step) return { shape, data: floats(bytes), decimals: 4 };

@@ -26,7 +26,8 @@ function line(label, most, change, redraw) {
   box.onblur = redraw; // no number was typed: back to the one that counts
   const bar = h("span", { className: "bar" });
   const [title, ...cells] = [label || "“”", drag, box, bar, "", ""].map((content, i) =>
-    h(i ? "td" : "th", i ? {} : { scope: "row" }, content));
+    h(i ? "td" : "th", i ? {} : { scope: "row" }, content),
+  );
   const show = (x, p) => {
     drag.value = x;
     drag.setAttribute("aria-valuetext", `${fmt(x, 2)}, probability ${fmt(p)}`);
@@ -54,9 +55,15 @@ function render({ model, el }) {
     lines.forEach(({ show }, i) => show(logits[i], p[i]));
     rule.replaceChildren(RULE, exact(divisor));
     read.replaceChildren(
-      "entropy ", exact(entropy(p)), ` nats, at most log ${n} = `, exact(Math.log(n)), h("br"),
+      "entropy ",
+      exact(entropy(p)),
+      ` nats, at most log ${n} = `,
+      exact(Math.log(n)),
+      h("br"),
       "gradient, the answer of p to a nudge of its scaled logit: mean of p (1 − p) = ",
-      exact(sum(p.map(answer)) / n), ", at most ", exact((1 - 1 / n) / n),
+      exact(sum(p.map(answer)) / n),
+      ", at most ",
+      exact((1 - 1 / n) / n),
     );
   }
 

@@ -6,7 +6,8 @@ import { LEFT, RUN, erf, largestAt, nothing, predicts, range, speedOf, total } f
 const MINUS = "−";
 const hair = (x, share, most) => Math.min(share * Math.max(1, Math.abs(x)), most);
 // What float32 leaves a hair below a half, 0.175 as 0.17499999, is rounded up as on paper.
-const rounded = (x, decimals) => (x + Math.sign(x) * hair(x, 1e-7, 10 ** -decimals / 1000)).toFixed(decimals);
+const rounded = (x, decimals) =>
+  (x + Math.sign(x) * hair(x, 1e-7, 10 ** -decimals / 1000)).toFixed(decimals);
 const signed = (text) =>
   Number(text) === 0 ? text.replace("-", "") : text.replaceAll("-", MINUS).replace("+", "");
 const near = (x, text) => Math.abs(x - Number(text)) <= hair(x, 5e-7, 5e-4);
@@ -34,7 +35,10 @@ function inFormula(x, decimals) {
 // ---------------------------------------------------------------- a formula, read as it is printed
 
 const CALLED = {
-  sin: Math.sin, cos: Math.cos, tanh: Math.tanh, max: Math.max,
+  sin: Math.sin,
+  cos: Math.cos,
+  tanh: Math.tanh,
+  max: Math.max,
   Φ: (x) => (1 + erf(x / Math.SQRT2)) / 2,
 };
 const TOKEN = /\d+(?:\.\d+)?(?:e−?\d+)?|[a-zΦ]+|[−+×÷√^(),∞π]/g;
@@ -74,9 +78,11 @@ function holds(line) {
   const end = parts.pop();
   const decimals = /\.(\d+)/.exec(end)?.[1].length ?? 0;
   const [most, number] = [Math.max(2, decimals), evaluated(end)];
-  const same = /[∞×]/.test(end) ? (x) => cellText(x) === end
-    : end.includes("e") ? (x) => brief(x, decimals) === end
-    : (x) => signed(rounded(x, most)) === signed(number.toFixed(most));
+  const same = /[∞×]/.test(end)
+    ? (x) => cellText(x) === end
+    : end.includes("e")
+      ? (x) => brief(x, decimals) === end
+      : (x) => signed(rounded(x, most)) === signed(number.toFixed(most));
   return parts.every((part) => same(evaluated(part)));
 }
 
@@ -88,7 +94,10 @@ function settled(build, shown) {
     for (const between of [3, 4, 2, 5, 6, 8]) {
       const number = (most) => (x) => inFormula(x, most);
       const [text, ...claims] = [build(number(decimals), number(between))].flat();
-      line = `${text} = ${shown}`.replace(/(^|together |; |[(,:=] ?)\((−[\d.e−∞]+)\)(?!\^)/g, "$1$2");
+      line = `${text} = ${shown}`.replace(
+        /(^|together |; |[(,:=] ?)\((−[\d.e−∞]+)\)(?!\^)/g,
+        "$1$2",
+      );
       if ([...line.split("; "), ...claims].every(holds)) return line;
     }
   }
@@ -127,10 +136,15 @@ const rowTimesColumn = ({ row, cell, j }) => row().map((x, k) => times(x, cell(1
 const copy = (cell) => ({ from: [cell] });
 const passed = ({ cell, i, j }) => copy(cell(0, i, j));
 /** What is made of the number before it alone, by `text(it, n, more)`. */
-const ofOne = (text) => ({ cell, i, j, op }) => {
-  const before = cell(0, i, j);
-  return { build: (n, middle) => text(n(before.x), n, { x: before.x, middle, op }), from: [before] };
-};
+const ofOne =
+  (text) =>
+  ({ cell, i, j, op }) => {
+    const before = cell(0, i, j);
+    return {
+      build: (n, middle) => text(n(before.x), n, { x: before.x, middle, op }),
+      from: [before],
+    };
+  };
 
 /** Shares of one whole: what softmax makes of the number in column j, among those that share. */
 function wholeOf({ row, j, temperature }, cells) {
@@ -138,13 +152,20 @@ function wholeOf({ row, j, temperature }, cells) {
   const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
   const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
   const share = (x) => Math.exp((x - largest) / temperature);
-  const terms = ordered(cells.filter(({ x }) => x !== -Infinity).map((from) => (
-    { size: share(from.x), text: (n) => power(n, from.x), from: [from] })));
+  const terms = ordered(
+    cells
+      .filter(({ x }) => x !== -Infinity)
+      .map((from) => ({ size: share(from.x), text: (n) => power(n, from.x), from: [from] })),
+  );
   const [own, whole] = [row()[j], total(terms, ({ size }) => size)];
   const build = (n, middle) => {
     const [top, bottom] = [power(n, own.x), added(terms, n)];
     const [upper, lower] = [middle(share(own.x)), middle(whole)];
-    return [`${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`, `${top} = ${upper}`, `${bottom} = ${lower}`];
+    return [
+      `${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`,
+      `${top} = ${upper}`,
+      `${bottom} = ${lower}`,
+    ];
   };
   return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
 }
@@ -161,13 +182,31 @@ const MADE = {
     const width = size(0).columns;
     return copy(cell(Math.floor(j / width), i, j % width));
   },
-  embed({ cell, i, j, id, op: { inputs: [ids], options: { factor } } }) {
+  embed({
+    cell,
+    i,
+    j,
+    id,
+    op: {
+      inputs: [ids],
+      options: { factor },
+    },
+  }) {
     const [word, listed] = [cell(1, id, j), ids.kind === "ids"];
     const scaled = (n) => `${root(factor) ?? n(factor)} × ${n(word.x)}`;
     const among = (n) => `1 × ${n(word.x)}, all others 0 × …`;
-    return { build: factor ? scaled : listed ? null : among, from: [word, cell(0, i, listed ? 0 : id)] };
+    return {
+      build: factor ? scaled : listed ? null : among,
+      from: [word, cell(0, i, listed ? 0 : id)],
+    };
   },
-  waves({ i, j, op: { options: { d } } }) {
+  waves({
+    i,
+    j,
+    op: {
+      options: { d },
+    },
+  }) {
     const [name, even] = [j % 2 ? "cos" : "sin", j - (j % 2)];
     const angle = `${i} ÷ 10000^(${even} ÷ ${d})`;
     const build = (_, middle) => {
@@ -183,8 +222,26 @@ const MADE = {
   },
   mix: (context) => sumOf(rowTimesColumn(context)),
   scores: ({ row, cell, j }) => sumOf(row().map((x, k) => times(x, cell(1, j, k)))),
-  scale: ofOne((x, n, { op: { options: { by } } }) => `${x} ÷ ${root(by) ?? n(by)}`),
-  rotate({ cell, i, j, size, op: { options: { base } } }) {
+  scale: ofOne(
+    (
+      x,
+      n,
+      {
+        op: {
+          options: { by },
+        },
+      },
+    ) => `${x} ÷ ${root(by) ?? n(by)}`,
+  ),
+  rotate({
+    cell,
+    i,
+    j,
+    size,
+    op: {
+      options: { base },
+    },
+  }) {
     const [odd, d] = [j % 2, size(0).columns];
     const [own, other] = [cell(0, i, j), cell(0, i, j + (odd ? -1 : 1))];
     const angle = `${i} ÷ ${base}^(${j - odd} ÷ ${d})`;
@@ -198,9 +255,15 @@ const MADE = {
   softmax: (context) => wholeOf(context, context.row()),
   route(context) {
     const cells = context.row();
-    const kept = largestAt(cells.map(({ x }) => x), context.op.options.top_k);
+    const kept = largestAt(
+      cells.map(({ x }) => x),
+      context.op.options.top_k,
+    );
     if (!kept.has(context.j)) return { build: null, from: cells };
-    return wholeOf(context, cells.filter((_, k) => kept.has(k)));
+    return wholeOf(
+      context,
+      cells.filter((_, k) => kept.has(k)),
+    );
   },
   norm({ row, cell, j, op: { weights, options } }) {
     const [cells, learned] = [row(), weights.map((_, k) => cell(k + 1, 0, j))];
@@ -213,13 +276,23 @@ const MADE = {
       const less = ({ x }) => `(${n(x)} − ${middle(mean)})`;
       const squares = cells.map((one) => ({ size: apart(one), text: () => `${less(one)}^2` }));
       const [gain, shift] = learned.map(({ x }) => n(x));
-      return `mean: (${added(ordered(cells.map(alone)), n)}) ÷ ${d} = ${middle(mean)}; ` +
+      return (
+        `mean: (${added(ordered(cells.map(alone)), n)}) ÷ ${d} = ${middle(mean)}; ` +
         `spread: √((${added(ordered(squares), n)}) ÷ ${d} + ${eps}) = ${middle(spread)}; ` +
-        `${less(own)} ÷ ${middle(spread)}${gain ? ` × ${gain} + ${shift}` : ""}`;
+        `${less(own)} ÷ ${middle(spread)}${gain ? ` × ${gain} + ${shift}` : ""}`
+      );
     };
     return { build, from: [own, ...learned, ...cells] };
   },
-  rms({ row, cell, j, op: { weights, options: { eps, width } } }) {
+  rms({
+    row,
+    cell,
+    j,
+    op: {
+      weights,
+      options: { eps, width },
+    },
+  }) {
     const all = row();
     const d = width ?? all.length;
     const cells = all.slice(j - (j % d), j - (j % d) + d);
@@ -228,8 +301,10 @@ const MADE = {
     const build = (n, middle) => {
       const squares = ordered(cells.map(({ x }) => ({ size: x * x, text: () => `${n(x)}^2` })));
       const gain = learned.map(({ x }) => ` × ${n(x)}`);
-      return `size: √((${added(squares, n)}) ÷ ${d} + ${small(eps)}) = ${middle(spread)}; ` +
-        `${n(own.x)} ÷ ${middle(spread)}${gain.join("")}`;
+      return (
+        `size: √((${added(squares, n)}) ÷ ${d} + ${small(eps)}) = ${middle(spread)}; ` +
+        `${n(own.x)} ÷ ${middle(spread)}${gain.join("")}`
+      );
     };
     return { build, from: [own, ...learned, ...cells] };
   },
@@ -262,14 +337,33 @@ const MADE = {
 const quoted = (token) => `“${visible(String(token))}”`;
 /** What a number is, of a word: by the last part of its operation's name, or by its kind. */
 const NOUNS = {
-  q: "query of", k: "key of", v: "value of", hidden: "hidden number of", out: "what is added to",
-  "q normed": "normed query of", "k normed": "normed key of", gate: "gate of", gated: "hidden number, gated, of",
-  "q turned": "query, turned by its place, of", "k turned": "key, turned by its place, of",
-  embed: "word vector of", given: "word vector of", waves: "position of", places: "position of",
-  same: "segment of", add: "sum for", mix: "what is gathered by", join: "what all heads gathered for",
-  norm: "normed number of", rms: "normed number of", relu: "hidden number, if positive, of",
-  gelu: "hidden number, bent, of", gelu_tanh: "hidden number, bent, of", silu: "hidden number, bent, of",
-  last: "vector of", linear: "new number of",
+  q: "query of",
+  k: "key of",
+  v: "value of",
+  hidden: "hidden number of",
+  out: "what is added to",
+  "q normed": "normed query of",
+  "k normed": "normed key of",
+  gate: "gate of",
+  gated: "hidden number, gated, of",
+  "q turned": "query, turned by its place, of",
+  "k turned": "key, turned by its place, of",
+  embed: "word vector of",
+  given: "word vector of",
+  waves: "position of",
+  places: "position of",
+  same: "segment of",
+  add: "sum for",
+  mix: "what is gathered by",
+  join: "what all heads gathered for",
+  norm: "normed number of",
+  rms: "normed number of",
+  relu: "hidden number, if positive, of",
+  gelu: "hidden number, bent, of",
+  gelu_tanh: "hidden number, bent, of",
+  silu: "hidden number, bent, of",
+  last: "vector of",
+  linear: "new number of",
 };
 
 /** Names for rows and columns, of the words that a learner typed; they are text, never HTML. */
@@ -301,10 +395,20 @@ function inWords(op, i, j, { who, column }, x) {
     ids: () => `the number of ${a} in the list of words, counted from 0`,
     scores: () => pair,
     scale: () => `scaled ${pair}`,
-    mask: () => (x !== -Infinity ? `${pair}, not hidden` : j > i ? `−∞: ${b} comes later than ${a}`
-      : `−∞: ${b} is not among the ${op.options.window} newest that ${a} sees`),
-    softmax: () => next ? `probability that ${b} comes after ${a}` : `weight of ${b} for ${a} (the largest score is taken off first, which changes no share)`,
-    route: () => (x ? `share of ${expert} for ${a}` : `${expert} is not among the ${op.options.top_k} that ${a} asks`),
+    mask: () =>
+      x !== -Infinity
+        ? `${pair}, not hidden`
+        : j > i
+          ? `−∞: ${b} comes later than ${a}`
+          : `−∞: ${b} is not among the ${op.options.window} newest that ${a} sees`,
+    softmax: () =>
+      next
+        ? `probability that ${b} comes after ${a}`
+        : `weight of ${b} for ${a} (the largest score is taken off first, which changes no share)`,
+    route: () =>
+      x
+        ? `share of ${expert} for ${a}`
+        : `${expert} is not among the ${op.options.top_k} that ${a} asks`,
     mean: () => `mean of all words, ${b}`,
     unit: () => `sentence vector, of length 1, ${b}`,
     split: () => `${NOUNS[letter]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
@@ -325,8 +429,11 @@ function ofWeight(engine, name, i, j, { home }) {
 
 // ---------------------------------------------------------------- of any number
 
-const setByHand = (values, name, i, j) => values[RUN].changes.some(({ at, row, column, values: all }) =>
-  at === name && row === i && (all ? all.length === values[name].columns : column === j));
+const setByHand = (values, name, i, j) =>
+  values[RUN].changes.some(
+    ({ at, row, column, values: all }) =>
+      at === name && row === i && (all ? all.length === values[name].columns : column === j),
+  );
 
 /** The context of MADE for a number of an operation. */
 function contextOf(values, op, i, j) {
@@ -349,7 +456,8 @@ function made(values, op, i, j) {
   if (values[RUN].changes.some(({ at, off }) => off && at === op.name) && op.kind in LEFT) {
     if (LEFT[op.kind] === nothing) return { note: "switched off: nothing", from: [] };
     const which = op.kind in { add: 1, times: 1 } ? 1 : 0;
-    const note = op.kind === "add" ? "switched off: what was found alone" : "switched off: as it came in";
+    const note =
+      op.kind === "add" ? "switched off: what was found alone" : "switched off: as it came in";
     return { note, ...copy(context.cell(which, i, j)) };
   }
   if (op.kind !== "split") return { from: [], ...MADE[op.kind]?.(context) };
@@ -368,7 +476,8 @@ export function explain(engine, values, name, i, j, tokens) {
   const found = setByHand(values, name, i, j) ? "set by hand" : "given, or learned in training";
   const { note, build, from } = op ? made(values, op, i, j) : { note: found, from: [] };
   const none = Number.isNaN(value);
-  const strange = none && (from.length ? "no number, as one of its parts is none or too large" : "no number");
+  const strange =
+    none && (from.length ? "no number, as one of its parts is none or too large" : "no number");
   const words = [what, note, strange].filter(Boolean).join(": ");
   const known = build && !none && !from.some(({ x }) => Number.isNaN(x));
   const sources = from.map((cell) => ({ name: cell.name, row: cell.row, column: cell.column }));
