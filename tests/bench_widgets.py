@@ -152,7 +152,7 @@ import ipywidgets, numpy as np, torch
 from helpers import training
 from helpers.examples import APPLE, APPLE_WORDS
 from helpers.models import DecoderOnly, Transformer
-from workshop.widgets import Machine
+from workshop import Machine
 
 torch.manual_seed(0)
 torch.set_num_threads(1)

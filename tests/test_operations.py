@@ -13,10 +13,9 @@ from torch import nn
 from helpers import attention, blocks
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly, Transformer
-from workshop.machine import program as operations
 from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
-from workshop.machine.program import OFF, Program, run
+from workshop.machine.program import FORMULAS, OFF, Program, norm, run, softmax
 
 OPTIONS = {"pre_norm": (False, True), "activation": ("relu", "gelu", "gelu_tanh"),
            "bias": (True, False), "num_heads": (1, 2), "d_head": (None, 3)}  # fmt: skip
@@ -108,7 +107,7 @@ def test_what_the_temperature_divides():
     """The logits of the next word, no weights of attention."""
     case = CASES["gpt"]()
     hot, plain = (run(case.program(), case.texts(), temperature=t) for t in (2.0, 1.0))
-    np.testing.assert_allclose(hot["next"], operations.softmax(plain["logits"] / 2))
+    np.testing.assert_allclose(hot["next"], softmax(plain["logits"] / 2))
     assert all((hot[name] == plain[name]).all() for name in plain if name != "next")
     with pytest.raises(ValueError, match="temperature is 0, but must be positive"):
         run(case.program(), case.texts(), temperature=0)
@@ -178,13 +177,13 @@ def test_the_formulas_are_those_of_the_notebooks():
     scores = np.where(x > 0, x, -np.inf)
     scores[2] = -np.inf
     theirs = attention.safe_masked_softmax(x, scores > -np.inf)
-    np.testing.assert_allclose(operations.softmax(scores), theirs)
+    np.testing.assert_allclose(softmax(scores), theirs)
     gain, shift = draw(6), draw(6, seed=1)
-    np.testing.assert_allclose(operations.norm(x, gain[None], shift[None], eps=1e-5),
+    np.testing.assert_allclose(norm(x, gain[None], shift[None], eps=1e-5),
                                blocks.layer_norm(x, gain, shift))  # fmt: skip
     for kind, how in (("gelu", "none"), ("gelu_tanh", "tanh")):
         theirs = nn.functional.gelu(torch.from_numpy(x), approximate=how)
-        np.testing.assert_allclose(operations.FORMULAS[kind]((), x), theirs, atol=1e-12)
+        np.testing.assert_allclose(FORMULAS[kind]((), x), theirs, atol=1e-12)
 
 
 @pytest.mark.parametrize(("model", "error", "message"), [

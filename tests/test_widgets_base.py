@@ -14,11 +14,11 @@ from hypothesis.extra import numpy as hnp
 
 from helpers.attention import softmax
 from workshop import colours, widgets
+from workshop.machine.machine import Machine
 from workshop.widgets import base
-from workshop.widgets.machine import Machine
 
 FOLDER = Path(base.__file__).parent
-SCRIPTS = sorted(FOLDER.glob("*.js"))
+SCRIPTS = sorted(p.relative_to(base.FILES) for p in base.FILES.glob("[mw]*/*.js"))
 
 
 def unpack(packed):
@@ -75,7 +75,7 @@ def test_a_module_holds_what_it_imports_once_and_exports_no_more_than_anywidget_
     """No name is declared twice at the top: that would be a SyntaxError in the browser."""
     declared = r"^(?:async )?(?:const|let|var|class|function) (\w+)"
     for script in SCRIPTS:
-        text = base.module(script.name)
+        text = base.module(script.as_posix())
         assert not re.search(r"^\s*import\b", text, re.MULTILINE), script.name
         names = re.findall(declared, text, re.MULTILINE)
         assert len(names) == len(set(names)) > 0, (script.name, sorted(names))
@@ -95,7 +95,10 @@ def test_a_saved_program_is_the_module_in_half_the_room(widget):
     text = zlib.decompress(base64.b85decode(packed)).decode()
     text, _, styles = text.partition("export const styles = ")
     assert json.loads(styles.removesuffix(";\n")) == base.style(widget.__name__)
-    module = base.module(f"{widget.__module__.rpartition('.')[2]}.js")
+    path = (
+        widget.__module__.removeprefix("workshop.").replace(".", "/").replace("/machine", "/page")
+    )
+    module = base.module(f"{path}.js")
     assert text == "\n".join(line.lstrip(" ") for line in module.split("\n"))
     whole = module + base.style(widget.__name__)
     assert len(widget._esm) < len(whole.encode()) / 2 + 1000

@@ -10,8 +10,9 @@ from torch import nn
 
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
 from helpers.models import DecoderOnly, Transformer
-from workshop.machine import program as operations
-from workshop.widgets import Machine, machine
+from workshop.machine import machine
+from workshop.machine.machine import Machine
+from workshop.machine.program import run
 
 WORDS = "the shop sells apple and banana laptop".split()
 TABLE = [[0, 0, 0], [0, 1, 3], [1, 0, 2], [2, 2, 0], [0, 0, 0], [4, 0, 1], [0, 4, 1]]
@@ -251,5 +252,5 @@ def test_the_features_of_a_module_have_names_too():
 
 def test_it_computes_what_operations_compute(one):
     shown = Machine(one, SENTENCE, WORDS, temperature=2.0)
-    expected = operations.run(shown._program, {"text": [0, 1, 2, 3, 4, 5]}, (), 2.0)
+    expected = run(shown._program, {"text": [0, 1, 2, 3, 4, 5]}, (), 2.0)
     assert all(np.array_equal(value, expected[name]) for name, value in shown.values.items())

@@ -19,9 +19,9 @@ from playwright.sync_api import Locator, sync_playwright
 
 from helpers.models import Transformer
 from helpers.training import Pair, Recipe, examples, fit, vocabularies
+from workshop import Machine
 from workshop.drawings.sheet import INKS
 from workshop.figures import INK
-from workshop.widgets import Machine
 
 SITE = runpy.run_path(str(Path(__file__).with_name("site.py")))
 FOLDER = Path(__file__).resolve().parents[1] / ".github"

@@ -27,7 +27,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from helpers.examples import APPLE, APPLE_WORDS
-from workshop.widgets import Machine
+from workshop import Machine
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = Path(__file__).with_suffix("")  # the folder with the pages' template, style and programs

@@ -9,8 +9,8 @@ imports only `helpers`, which never imports it, and the rooms before it:
     arguments                   what a caller hands in, checked by name
     figures, drawings           pictures; attention drawn from its arrays
     training_charts             the loss while a model learns, and what each training came to
-    machine                     a model as a program of named steps
     widgets                     attention to touch, in the browser
+    machine                     a whole model to touch: a program of named steps, and its page
     exercises, checks           what to write, and what says which mistake was made
     mine                        your functions where they are right, else the course's
     classroom                   a folder of learners' notebooks, graded
@@ -25,7 +25,8 @@ _DOOR = {
     "head holes mask_over matrix moved pick_row plane product river split_qkv writing",
     "workshop.tables": "show",
     "workshop.training_charts": "live_loss spread",
-    "workshop.widgets": "AttentionHeatmap DropoutLab Machine MatrixProduct NextToken NormLab "
+    "workshop.machine.machine": "Machine",
+    "workshop.widgets": "AttentionHeatmap DropoutLab MatrixProduct NextToken NormLab "
     "PositionExplorer SoftmaxLab folded predict",
     "workshop.figures": "INK Picture bars canvas curves",
     "workshop.arguments": "number",

@@ -9,6 +9,7 @@ import numpy as np
 from helpers.attention import softmax
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
+from workshop.machine.machine import Machine
 from workshop.widgets import *
 rng = np.random.default_rng(0)
 T = len(tokens)

@@ -6,11 +6,11 @@ import pytest
 from browser.harness import frames, press
 from helpers.examples import APPLE, APPLE_WORDS
 from helpers.models import DecoderOnly, Transformer
-from workshop.widgets import Machine
+from workshop import Machine
 
 SETUP = """
 import numpy as np, torch
-from workshop.widgets import Machine
+from workshop import Machine
 from helpers.models import DecoderOnly, Transformer
 words = "the shop sells apple and banana laptop".split()
 table = [[0, 0, 0], [0, 1, 3], [1, 0, 2], [2, 2, 0], [0, 0, 0], [4, 0, 1], [0, 4, 1]]
@@ -27,7 +27,7 @@ CELLS = [
     SETUP,
     'm = Machine(arrays, sentence, words, asker="apple", at="attention/head"); m',
     "t = Machine(two, sentence, (words, both)); t",
-    """import workshop.widgets.machine as module
+    """import workshop.machine.machine as module
 module.IN_BROWSER = 10
 k = Machine(large, sentence, words, at="layer 1/attention/head 2")
 module.IN_BROWSER = 2_000_000

@@ -19,12 +19,11 @@ import torch
 
 from helpers import attention, blocks, layers, models
 from helpers.pretrained.encoder import SentenceEncoder
-from workshop.machine import program as operations
 from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
-from workshop.machine.program import OFF, Program, Values
+from workshop.machine.program import OFF, Program, Values, run
+from workshop.machine.wire import joined, made_of, needed, packed
 from workshop.widgets.base import module
-from workshop.widgets.seen import joined, made_of, needed, packed
 
 CLOSE = {"atol": 1e-4, "rtol": 0, "equal_nan": True}
 NAMES = "Object.assign(globalThis, { Engine, RUN, explain });"
@@ -60,7 +59,7 @@ class Page:
 
     def __init__(self, page):
         self.page = page
-        page.add_script_tag(content=f"{module('sums.js')}\n{NAMES}", type="module")
+        page.add_script_tag(content=f"{module('machine/sums.js')}\n{NAMES}", type="module")
         page.wait_for_function("!!globalThis.Engine")
 
     def load(self, program: Program) -> None:
@@ -301,7 +300,7 @@ def test_every_number_is_that_of_pytorch(page, seed):
         found = page.run(case.texts)
         assert len(case.expected) >= 3
         same(found, case.expected)
-        same(found, operations.run(case.program, case.texts))
+        same(found, run(case.program, case.texts))
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -310,7 +309,7 @@ def test_a_model_of_arrays_is_computed_as_in_numpy(page, seed):
     page.load(case.program)
     found = page.run(case.texts)
     same(found, case.expected)
-    same(found, operations.run(case.program, case.texts))
+    same(found, run(case.program, case.texts))
 
 
 # ---------------------------------------------------------------- every sum
@@ -477,7 +476,7 @@ def test_sums_of_larger_models_give_the_numbers_shown(page, case, changed):
     if changed:
         changes = touched(case.program, values)
         values = page.run(case.texts, changes, 0.7)
-        same(values, operations.run(case.program, case.texts, changes, 0.7))
+        same(values, run(case.program, case.texts, changes, 0.7))
     check_sums(page, drawn(rng, values, 1200))
 
 
@@ -486,7 +485,7 @@ def test_sums_of_larger_models_give_the_numbers_shown(page, case, changed):
 
 def switched(case: Case) -> Iterator[tuple[list[dict], float]]:
     """Every change of one thing, and all of them with a temperature."""
-    values = operations.run(case.program, case.texts)
+    values = run(case.program, case.texts)
     some = touched(case.program, values)
     yield from (([{"at": op.name, "off": True}], 1.0)
                 for op in case.program.operations.values() if op.kind in OFF)  # fmt: skip
@@ -504,7 +503,7 @@ def test_a_change_does_what_it_does_in_numpy(page, seed):
     page.load(case.program)
     before = page.run(case.texts)
     for changes, temperature in switched(case):
-        wanted = operations.run(case.program, case.texts, changes, temperature)
+        wanted = run(case.program, case.texts, changes, temperature)
         same(page.run(case.texts, changes, temperature), wanted)
     same(page.run(case.texts), before)  # nothing was left behind
 
@@ -536,7 +535,7 @@ def test_nothing_is_claimed_where_there_is_no_number(page):
         page.load(case.program)
         values = page.run(case.texts)
         with np.errstate(invalid="ignore"):
-            same(values, operations.run(case.program, case.texts))
+            same(values, run(case.program, case.texts))
         names = [name for name in values if "layer" not in name]
         told = page.explain(every_place(values, names))
         lost = [one for one in told if math.isnan(one["x"])]
@@ -574,7 +573,7 @@ KERNEL = """([places, stages, parts]) => {
 
 
 def sent_by_the_kernel(case, values, places) -> tuple[list, list]:
-    """The stages and parts of weights that `widgets.seen` has the kernel send for some numbers."""
+    """The stages and parts of weights that `wire` has the kernel send for some numbers."""
     p = case.program
     stages = {name: None for place in places for name in made_of(p, place)}
     parts = [part for place in places for part in needed(p, place, values, case.texts)]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from browser.gallery import GALLERY, SETUP, TOKENS
+from workshop.machine.machine import Machine
 from workshop.widgets.base import FILES, style
-from workshop.widgets.machine import Machine
 
 pytestmark = pytest.mark.long
 
@@ -47,7 +47,7 @@ def test_a_widget_looks_alone_and_in_any_order_as_with_the_whole_file(shown):
     """The part of all stands in every widget's styles, so it may come after another's own rules."""
     widgets, page = shown
     each, places = [style(type(widget).__name__) for widget in widgets], list(range(len(widgets)))
-    whole = (FILES / "style.css").read_text("utf-8")
+    whole = (FILES / "widgets/style.css").read_text("utf-8")
     assert page.evaluate(DIFFERENCES, [[whole], places]) == []
     assert len(page.evaluate(DIFFERENCES, [[], places])) > 1000
     for i, own in enumerate(each):

@@ -2,7 +2,7 @@
 
 A `Program` is written by one function a kind of module: `of_arrays` and `of_modules` write those of
 whole models. `run` computes all of it in NumPy, the browser does the same in
-widgets/engine.js. A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
+engine.js. A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
 "Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
 """
 

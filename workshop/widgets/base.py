@@ -2,6 +2,7 @@
 
 import base64
 import json
+import posixpath
 import re
 import zlib
 from collections.abc import Mapping, Sequence
@@ -21,12 +22,12 @@ SIDE = 1024  # rows or columns of one matrix
 SMALL = 128  # the same where all of it is looked at
 EXACT = 4096  # arrays up to this size are saved as float32, larger ones in steps
 MOST = 0.9  # bytes a number in the saved state: 64 tokens × 12 heads stay below 100 kB
-FILES = files(__package__)
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
+FILES = files("workshop")
+IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[a-z_./]+\.js)";\n', re.MULTILINE)
 
 
 def module(name: str, joined: set[str] | None = None) -> str:
-    """Read an ES module with the texts of the modules it imports in place of the import lines.
+    """Read an ES module, by its path in the workshop, its imports replaced by the modules' texts.
 
     A notebook holds no files, so a saved widget carries its whole program; comments stay here.
     """
@@ -34,7 +35,11 @@ def module(name: str, joined: set[str] | None = None) -> str:
     if name in joined:
         return ""
     joined.add(name)
-    text = IMPORT.sub(lambda line: module(line[1], joined), (FILES / name).read_text("utf-8"))
+    home = posixpath.dirname(name)
+    text = IMPORT.sub(
+        lambda line: module(posixpath.normpath(f"{home}/{line[1]}"), joined),
+        (FILES / name).read_text("utf-8"),
+    )
     text = re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n", "", text, flags=re.MULTILINE)
     return re.sub(r" // .*$", "", text, flags=re.MULTILINE)
 
@@ -48,12 +53,12 @@ def program(name: str, widget: str) -> str:
     text = re.sub("^ +", "", module(name), flags=re.MULTILINE)
     text += f"export const styles = {json.dumps(style(widget))};\n"
     packed = base64.b85encode(zlib.compress(text.encode(), 9)).decode()
-    return module("load.js").replace("PROGRAM", packed)
+    return module("widgets/load.js").replace("PROGRAM", packed)
 
 
 def style(widget: str) -> str:
     """Read a widget's styles: what all widgets share, then each part headed by this name."""
-    shared, *parts = re.split(r"\n\n(?=/\*)", (FILES / "style.css").read_text("utf-8"))
+    shared, *parts = re.split(r"\n\n(?=/\*)", (FILES / "widgets/style.css").read_text("utf-8"))
     own = [part for part in parts if re.match(rf"/\*[^*:]*\b{widget}\b", part)]
     return re.sub(r"(/\*[^*]*\*/|\s)+", " ", "".join([shared, *own])).strip()
 
@@ -144,7 +149,7 @@ class Widget(anywidget.AnyWidget):
     """A picture to touch: arithmetic and drawing run in the browser, with or without a kernel.
 
     In a notebook its output also carries a static picture and its words, for GitHub, PDF and mail.
-    A subclass sets `_esm = program("its.js", "Its")` and `picture()`.
+    A subclass sets `_esm = program("widgets/its.js", "Its")` and `picture()`.
     """
 
     _ipython_display_ = None  # in ipywidgets 7, Colab's, it would display without the picture

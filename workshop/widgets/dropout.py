@@ -35,7 +35,7 @@ class DropoutLab(Widget):
     weights, a wrong number of tokens, p outside 0 to 0.9, or a seed that 32 bits do not hold.
     """
 
-    _esm = program("dropout.js", "DropoutLab")
+    _esm = program("widgets/dropout.js", "DropoutLab")
     tokens = Labels().tag(sync=True)
     key_tokens = Labels().tag(sync=True)
     p = Number(0.5, min=0, max=HIGHEST).tag(sync=True)

@@ -38,7 +38,7 @@ class AttentionHeatmap(Widget):
     than 4,194,304 numbers or 1,024 tokens.
     """
 
-    _esm = program("heatmap.js", "AttentionHeatmap")
+    _esm = program("widgets/heatmap.js", "AttentionHeatmap")
     tokens = Labels().tag(sync=True)
     key_tokens = Labels().tag(sync=True)
     head_names = Labels().tag(sync=True)

@@ -37,7 +37,7 @@ class NextToken(Widget):
     NaN, or knobs that `next_token_probs` refuses.
     """
 
-    _esm = program("next_token.js", "NextToken")
+    _esm = program("widgets/next_token.js", "NextToken")
     vocabulary = Labels().tag(sync=True)
     prompt = Labels().tag(sync=True)
     end = Text().tag(sync=True)

@@ -24,7 +24,7 @@ class NormLab(Widget):
     wrong number of tokens, or an eps that is not positive.
     """
 
-    _esm = program("norm.js", "NormLab")
+    _esm = program("widgets/norm.js", "NormLab")
     tokens = Labels().tag(sync=True)
     gamma = Number(1).tag(sync=True)
     beta = Number(0).tag(sync=True)

@@ -24,7 +24,7 @@ class PositionExplorer(Widget):
     positions in the table.
     """
 
-    _esm = program("positions.js", "PositionExplorer")
+    _esm = program("widgets/positions.js", "PositionExplorer")
     d_model = Whole(6, min=2, max=WIDEST).tag(sync=True)
     length = Whole(50, min=2, max=LONGEST).tag(sync=True)
     selected = Pair(list).tag(sync=True)

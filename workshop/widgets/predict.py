@@ -24,7 +24,7 @@ PRINTED = "text/printed"  # inside `folded` only: not yet ended by a new line
 class Predict(Widget):
     """A question, its choices, and which of them the reader checked; made by `predict`."""
 
-    _esm = program("predict.js", "Predict")
+    _esm = program("widgets/predict.js", "Predict")
     question = Text().tag(sync=True)
     choices = Labels().tag(sync=True)
     right = Whole(max=len(LETTERS) - 1).tag(sync=True)

@@ -29,7 +29,7 @@ class MatrixProduct(Widget):
     wrong number of labels or names, or a cell that is not there.
     """
 
-    _esm = program("product.js", "MatrixProduct")
+    _esm = program("widgets/product.js", "MatrixProduct")
     rows = Labels().tag(sync=True)
     columns = Labels().tag(sync=True)
     inner = Labels().tag(sync=True)

@@ -36,7 +36,7 @@ class SoftmaxLab(Widget):
     labels, a temperature outside 0.01 … 100 or a d_k that is no positive whole number.
     """
 
-    _esm = program("softmax.js", "SoftmaxLab")
+    _esm = program("widgets/softmax.js", "SoftmaxLab")
     labels = Labels().tag(sync=True)
     logits = Logits().tag(sync=True)
     temperature = Number(1.0, min=0.01, max=100).tag(sync=True)

@@ -1,6 +1,6 @@
 // A canvas of cells, tiles and arrows, with one way through them for mouse, finger and keys.
-import { h, sheet, visible } from "./shared.js";
-import { css, Palette } from "./palette.js";
+import { h, sheet, visible } from "../widgets/shared.js";
+import { css, Palette } from "../widgets/palette.js";
 
 const AROUND = 200; // pixels above and below what is in sight that are drawn, too
 const SIZE = "px system-ui, sans-serif";

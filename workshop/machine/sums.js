@@ -1,6 +1,6 @@
 // Where a number of the machine comes from: its computation written out with the real terms, so that
 // what is printed, evaluated as printed, gives the number that is shown.
-import { visible } from "./shared.js";
+import { visible } from "../widgets/shared.js";
 import { LEFT, RUN, erf, largestAt, nothing, predicts, range, speedOf, total } from "./engine.js";
 
 const MINUS = "−";

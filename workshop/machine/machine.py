@@ -23,12 +23,11 @@ from workshop.drawings import flow, head, matrix
 from workshop.drawings.sheet import MOST as MOST_ROWS
 from workshop.drawings.sheet import Drawing
 from workshop.figures import Picture
-from workshop.machine import program as operations
 from workshop.machine.of_arrays import names_of, of_arrays
-from workshop.machine.program import OFF, Program, Values
+from workshop.machine.program import OFF, Program, Values, run, source_of
+from workshop.machine.wire import exactly, joined, made_of, needed, packed, rows_of, shown
 from workshop.widgets.base import Widget, pack, program, visible
 from workshop.widgets.next_token import vocabulary_of
-from workshop.widgets.seen import exactly, joined, made_of, needed, packed, rows_of, shown
 from workshop.widgets.traits import Entries, Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
@@ -54,7 +53,7 @@ class Machine(Widget):
     infinite, TypeError for a model that is not known.
     """
 
-    _esm = program("machine.js", "Machine")
+    _esm = program("machine/page.js", "Machine")
     description = traitlets.Bytes().tag(sync=True)
     learned = traitlets.Bytes().tag(sync=True)
     kept = traitlets.Dict().tag(sync=True)
@@ -125,7 +124,7 @@ class Machine(Widget):
         key = json.dumps([self.text, self.written, changes, temperature])
         if key not in self._runs:
             self._runs = dict(list(self._runs.items())[-1:])
-            self._runs[key] = operations.run(self._program, self._ids(), changes, temperature)
+            self._runs[key] = run(self._program, self._ids(), changes, temperature)
         return self._runs[key]
 
     def _ids(self) -> dict[str, list[int]]:
@@ -309,7 +308,7 @@ class Machine(Widget):
         far = masked is not None and "window" in masked.options
         if self.changes or far or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
             return self._matrix(f"{at}/weights")
-        source = operations.source_of(p, k.name)
+        source = source_of(p, k.name)
         return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
                     self._asker(), causal=masked is not None)  # fmt: skip
 

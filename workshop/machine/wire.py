@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from workshop.machine import program as operations
-from workshop.machine.program import Operation, Program, Values
+from workshop.machine.program import Operation, Program, Values, source_of
 
 Cell = Sequence[Any]  # a path, a row and a column; or nothing
 
@@ -19,7 +18,7 @@ def shown(p: Program, at: str) -> list[str]:
         inside = [o for name, o in p.operations.items() if name.startswith(f"{at}/")]
         wholes = {o.inputs[0] for o in inside if o.kind == "split"}  # of all heads: much, not seen
         names = dict.fromkeys(name for o in inside for name in _with_inputs(p, o))
-        names |= dict.fromkeys(operations.source_of(p, f"{at}/{letter}") for letter in "qk")
+        names |= dict.fromkeys(source_of(p, f"{at}/{letter}") for letter in "qk")
         return [name for name in names if name not in wholes]
     heads = {tile: [o.name for o in some if o.kind == "softmax"]
              for tile, some in _tiles(p, at).items()}  # fmt: skip

@@ -1,5 +1,5 @@
 // What the machine shows: the map of a group, a stage as an equation; a head is in head.js.
-import { visible } from "./shared.js";
+import { visible } from "../widgets/shared.js";
 import { cellText } from "./sums.js";
 
 const TILE = { w: 92, h: 88, gap: 12 };

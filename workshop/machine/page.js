@@ -1,6 +1,17 @@
 // The machine: a model, open. What the reader does is kept in traits; the rest is computed from them.
-import { button, floats, frame, h, inflated, put, row, slider, unpack, visible } from "./shared.js";
-import { initialize } from "./keep.js";
+import {
+  button,
+  floats,
+  frame,
+  h,
+  inflated,
+  put,
+  row,
+  slider,
+  unpack,
+  visible,
+} from "../widgets/shared.js";
+import { initialize } from "../widgets/keep.js";
 import { Engine, RUN } from "./engine.js";
 import { cellText, explain } from "./sums.js";
 import { Board } from "./board.js";

@@ -1,5 +1,5 @@
 // One word's way through a head: its query, every key, the scores, the weights, the sum.
-import { visible } from "./shared.js";
+import { visible } from "../widgets/shared.js";
 import { cellText } from "./sums.js";
 import { CELL, TALL, cellsOf, line, namesOf, opener, say, upTo } from "./scenes.js";
 
