@@ -80,14 +80,23 @@ def compared(program: Program) -> str:
     return program.output
 
 
+def scrambled(module: nn.Module, seed: int = 0) -> nn.Module:
+    """In float64, each parameter with numbers of its own: gains around 1, all others around 0."""
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in module.double().named_parameters():
+        noise = 0.4 * torch.randn(parameter.shape, generator=generator, dtype=float64)
+        gain = parameter.ndim == 1 and name.endswith("weight")
+        parameter.data.copy_(noise + gain)
+    return module
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    """Numbers around 0, in float64."""
+    return torch.from_numpy(np.random.default_rng([seed, *shape]).normal(size=shape))
+
+
 def drawn(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | None = None) -> Case:
     """`sizes`: vocabularies of the texts, or the width of the vectors, twice for a memory."""
-    generator = torch.Generator().manual_seed(seed)
-    model = model.double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            noise = 0.4 * torch.randn(parameter.shape, generator=generator, dtype=float64)
-            parameter.copy_(noise + (1 if parameter.ndim == 1 else 0))
     rng = np.random.default_rng(seed)
     if is_part(model):
         drawn = [rng.normal(size=(2, 4 + n, d)) for n, d in enumerate(sizes)]
@@ -95,7 +104,7 @@ def drawn(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | Non
     else:
         drawn = [rng.integers(1, V, (2, 4 + n)) for n, V in enumerate(sizes)]
         names = ("text", "written")
-    return Case(model.eval(), dict(zip(names, drawn, strict=False)), how or {})
+    return Case(scrambled(model, seed).eval(), dict(zip(names, drawn, strict=False)), how or {})
 
 
 CASES: dict[str, Callable[[], Case]] = {
