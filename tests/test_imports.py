@@ -9,7 +9,7 @@ import sys
 import pytest
 
 NUMPY_ROOMS = ["helpers", "helpers.text", "helpers.attention", "helpers.blocks",
-               "helpers.decoding", "workshop.figures", "workshop.machine.program", "workshop",
+               "helpers.decoding", "workshop.figures", "workshop.machine.of_arrays", "workshop",
                "workshop.drawings", "workshop.widgets", "workshop.checks",
                "workshop.mine"]  # fmt: skip
 

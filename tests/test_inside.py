@@ -8,7 +8,7 @@ from small_models import CASES, PRE, Case, compared, drawn
 from torch import nn
 
 from helpers.inside import KINDS, logit_lens, mechanism_scores, patched, switched_off
-from helpers.layers import EncoderLayer
+from helpers.layers import EncoderLayer, MultiHeadAttention
 from helpers.models import DecoderOnly
 from workshop.exercises import find
 from workshop.machine.program import run
@@ -34,94 +34,76 @@ def same_program(case: Case, changes: list[dict], model_says: np.ndarray) -> Non
     np.testing.assert_allclose(model_says[0], told, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "head", "at"), [
-    ("gpt", (2, 3), "layer 2/attention/head 3"),
-    ("tied, post-norm", (1, 1), "layer 1/attention/head 1"),
-    ("attention only", (1, 2), "layer 1/attention/head 2"),
-    ("attention only", (2, 1), "layer 2/attention/head"),
-    ("sentences", (1, 2), "layer 1/attention/head 2"),
-    ("transformer", TRANSFORMER, TRANSFORMER),
+@pytest.mark.parametrize(("name", "head", "places"), [
+    ("gpt", (2, 3), ["layer 2/attention/head 3"]),
+    ("tied, post-norm", (1, 1), ["layer 1/attention/head 1"]),
+    ("attention only", (1, 2), ["layer 1/attention/head 2"]),
+    ("attention only", [(1, 1), (2, 1)], ["layer 1/attention/head 1", "layer 2/attention/head"]),
+    ("sentences", (1, 2), ["layer 1/attention/head 2"]),
+    ("transformer", TRANSFORMER, [TRANSFORMER]),
 ])  # fmt: skip
-def test_a_head_switched_off_is_the_machines_change(name, head, at):
+def test_heads_switched_off_are_the_machines_change(name, head, places):
     case = MODELS[name]()
     plain = case()
     with switched_off(case.model, head=head):
         ours = case()
-    same_program(case, [{"at": f"{at}/context", "off": True}], ours)
+    same_program(case, [{"at": f"{at}/context", "off": True} for at in places], ours)
     assert np.abs(ours - plain).max() > 1e-4
     np.testing.assert_array_equal(case(), plain)
 
 
-def test_several_heads_are_switched_off_together():
-    case = attention_only()
-    with switched_off(case.model, head=[(1, 1), (1, 2), (2, 1)]):
-        ours = case()
-    for layer in case.model.layers:
-        nn.init.zeros_(layer.attention.W_o.weight)
-    np.testing.assert_allclose(ours, case(), atol=1e-9)
-
-
 @pytest.mark.parametrize("name", MODELS)
 def test_a_patch_is_the_machines_change(name):
-    """The row of another text, and all other rows as they were."""
-    case = MODELS[name]()
-    at = "decoder/layer 1/add 1" if name == "transformer" else "layer 1/add 1"
-    other = run(case.program(), case.texts(1))[at]
-    source = case.texts(1) if name == "transformer" else torch.tensor([case.texts(1)["text"]])
-    with patched(case.model, at, source=source, rows=[2]):
-        ours = case()
-    changes = [{"at": at, "row": 2, "values": other[2].tolist()}]
-    same_program(case, changes, ours)
-    assert np.abs(ours - case()).max() > 1e-4
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_every_row_patched_makes_it_the_other_text(name):
-    """If all that a model knows after its last step is that of another text, so is its answer."""
-    case = MODELS[name]()
-    program = case.program()
+    """Rows of another text, by its ids or by their values, and all other rows as they were."""
+    case, first = MODELS[name](), "layer 1/add 1"
+    program, texts = case.program(), case.texts(1)
     last = program.operations[compared(program)]
-    at = last.inputs[0] if last.kind == "linear" else last.name
-    source = case.texts(1)
-    with patched(case.model, at, source=source):
-        np.testing.assert_allclose(case()[0], case()[1], atol=1e-6)
-    values = run(program, case.texts(1))[at]
-    with patched(case.model, at, values=values):
-        np.testing.assert_allclose(case()[0], case()[1], atol=1e-6)
+    end = last.inputs[0] if last.kind == "linear" else last.name  # all that the output knows
+    first = f"decoder/{first}" if name == "transformer" else first
+    other = run(program, texts)
+    source = texts if name == "transformer" else torch.tensor([texts["text"]])
+    for at, rows, given in ((first, [2], {"source": source}), (end, None, {"values": other[end]})):
+        changes = [{"at": at, "row": i, "values": other[at][i].tolist()}
+                   for i in rows or range(len(other[at]))]  # fmt: skip
+        with patched(case.model, at, rows=rows, **given):
+            ours = case()
+        same_program(case, changes, ours)
+        assert np.abs(ours - case()).max() > 1e-4
 
 
-def test_scores_of_one_token_heads_and_their_chance():
-    """By hand: 5 9 5 9, every weight alike."""
-    case = attention_only()
-    for layer in case.model.layers:
-        nn.init.zeros_(layer.attention.W_q.weight)
-        nn.init.zeros_(layer.attention.W_q.bias)
-    found = mechanism_scores(case.model, torch.tensor([[5, 9, 5, 9]]))
-    assert found.heads == [(1, 1), (1, 2), (2, 1)] and found.kinds == KINDS
-    thirds = (1 / 3 + 1 / 4) / 2
-    alike = [(1 / 2 + 1 / 3 + 1 / 4) / 3, (1 / 2 + 1 / 3 + 1 / 4) / 3, thirds, thirds]
-    np.testing.assert_allclose(found.chance, alike)
-    np.testing.assert_allclose(found.shares, [alike] * 3)
+def windowed() -> Case:
+    return drawn(0, DecoderOnly(11, 8, 6, 2, None, 1, pre_norm=True, window=2), 11)
 
 
-def test_chance_of_a_windowed_model_is_that_of_its_window():
-    model = DecoderOnly(11, 8, 6, 2, None, 1, pre_norm=True, window=2).double()
-    nn.init.zeros_(model.layers[0].attention.W_q.weight)
-    nn.init.zeros_(model.layers[0].attention.W_q.bias)
-    found = mechanism_scores(model, torch.tensor([[5, 5, 9, 5]]))
-    np.testing.assert_allclose(found.shares, [found.chance] * 2)
-    assert np.isclose(found.chance[0], 1 / 2)
+SEEN = (1 / 2 + 1 / 3 + 1 / 4) / 3  # of a key that each of the last three queries sees
+
+
+@pytest.mark.parametrize(("make", "ids", "chance"), [
+    (attention_only, [5, 9, 5, 9], [SEEN, SEEN, (1 / 3 + 1 / 4) / 2, (1 / 3 + 1 / 4) / 2]),
+    (windowed, [5, 5, 9, 5], [1 / 2, 1 / 6, 1 / 4, 1 / 2]),
+    (CASES["sentences"], [1, 2, 3, 4], [1 / 4, 1 / 4, 0, 0]),  # no token stands twice
+])  # fmt: skip
+def test_a_head_that_looks_everywhere_scores_chance(make, ids, chance):
+    """By hand, every weight alike."""
+    model = make().model
+    attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
+    for attention in attentions:
+        nn.init.zeros_(attention.W_q.weight)
+        nn.init.zeros_(attention.W_q.bias)
+    found = mechanism_scores(model, torch.tensor([ids]))
+    assert found.heads == [(i, h + 1) for i, part in enumerate(attentions, 1)
+                           for h in range(part.num_heads)]  # fmt: skip
+    np.testing.assert_allclose(found.chance, chance)
+    np.testing.assert_allclose(found.shares, [chance] * len(found.heads))
 
 
 def test_scores_are_those_of_the_exercises():
     """The pattern of notebook 16, and shares as notebook 14 takes them."""
-    head_scores = find("head_scores").reference
-    induction_pattern = find("induction_pattern").reference
-
+    head_scores, pattern = (find(n).reference for n in ("head_scores", "induction_pattern"))
     case, ids = attention_only(), torch.tensor([[3, 1, 3, 1, 4, 3, 1]])
     found = mechanism_scores(case.model, ids)
     row = ids[0].numpy()
-    wanted = {"one back": np.eye(7, k=-1, dtype=bool), "after the same": induction_pattern(row)}
+    wanted = {"one back": np.eye(7, k=-1, dtype=bool), "after the same": pattern(row)}
     wanted["same token"] = np.tril(row[:, None] == row, k=-1)
     maps = [layer.attention.weights.detach().numpy() for layer in case.model.layers]
     for kind, keys in wanted.items():
@@ -129,25 +111,17 @@ def test_scores_are_those_of_the_exercises():
         np.testing.assert_allclose(found.shares[:, KINDS.index(kind)], theirs)
 
 
-def test_chance_of_an_encoder_is_that_of_all_tokens():
-    case = CASES["sentences"]()
-    found = mechanism_scores(case.model, torch.tensor([[1, 2, 3, 4]]))
-    assert found.heads == [(1, 1), (1, 2)] and np.isclose(found.chance[0], 1 / 4)
-    assert found.chance[2] == found.chance[3] == 0  # no token stands twice
-
-
-def test_the_lens_ends_with_the_models_own_logits():
-    for name in ("gpt", "tied, post-norm", "attention only"):
-        case = MODELS[name]()
-        ids = torch.from_numpy(case.inputs["text"])
-        with torch.no_grad():
-            lens = logit_lens(case.model, ids)
-            torch.testing.assert_close(lens[-1], case.model(ids))
-            model = case.model
-            first = model.tokens(ids) + model.positions.weight[: ids.shape[1]]
-            torch.testing.assert_close(lens[0], model.output(model.norm(first)))
-        assert len(lens) == len(model.layers) + 1
-        assert not any(layer._forward_hooks for layer in model.layers)
+@pytest.mark.parametrize("name", ["gpt", "tied, post-norm", "attention only"])
+def test_the_lens_ends_with_the_models_own_logits(name):
+    case = MODELS[name]()
+    model, ids = case.model, torch.from_numpy(case.inputs["text"])
+    with torch.no_grad():
+        lens = logit_lens(model, ids)
+        torch.testing.assert_close(lens[-1], model(ids))
+        first = model.tokens(ids) + model.positions.weight[: ids.shape[1]]
+        torch.testing.assert_close(lens[0], model.output(model.norm(first)))
+    assert len(lens) == len(model.layers) + 1
+    assert not any(layer._forward_hooks for layer in model.layers)
 
 
 @pytest.mark.parametrize(("wrong", "said"), [
@@ -156,27 +130,22 @@ def test_the_lens_ends_with_the_models_own_logits():
     (lambda m: patched(m, "layer 7", source=[1]), "at is 'layer 7', but must be a step"),
     (lambda m: patched(m, "layer 1/add 1"), "source or values must be given"),
     (lambda m: patched(m, "layer 1/add 1", source=[1, 2], rows=[2]), "rows has 2, but must be"),
+    (lambda m: mechanism_scores(CASES["transformer"]().model, torch.tensor([[1, 2]])),
+     "model is a Transformer, but must read one text only"),
 ])  # fmt: skip
 def test_what_is_not_there_is_named(wrong, said):
-    with pytest.raises(ValueError, match=said), wrong(attention_only().model):
+    with pytest.raises((ValueError, TypeError), match=said), wrong(attention_only().model):
         pass
-
-
-def test_models_of_two_texts_are_not_scored():
-    with pytest.raises(TypeError, match="model is a Transformer, but must read one text only"):
-        mechanism_scores(CASES["transformer"]().model, torch.tensor([[1, 2]]))
 
 
 def lesson() -> dict:
     """What the notebook defines before it trains: its data, its model, its loop."""
     made: dict = {}
-    for cell in cells(LESSON):
+    wanted = {"setup", "texts", "model", "learning", "repeat-folded", "pattern-folded"}
+    for cell in (cell for cell in cells(LESSON) if cell["id"] in wanted):
         code = cell["source"] if cell["cell_type"] == "code" else folded_code(cell)
-        wanted = {"setup", "texts", "model", "learning", "repeat-folded", "pattern-folded"}
-        if cell["id"] in wanted:
-            lines = [line for line in code.splitlines() if "%pip" not in line]
-            source = "\n".join(lines).replace('if "google.colab" in sys.modules:', "")
-            exec(source, made)
+        lines = [line for line in code.splitlines() if "%pip" not in line]
+        exec("\n".join(lines).replace('if "google.colab" in sys.modules:', ""), made)
     return made
 
 
