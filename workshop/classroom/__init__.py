@@ -4,12 +4,11 @@ A `seat` runs a learner's cells in a process of its own and only observes the an
 keeps it apart and within limits; the `verdicts` are made where no learner's code runs.
 """
 
-import contextlib
 import hashlib
 import json
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, nullcontext, suppress
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,20 @@ from tqdm import tqdm
 
 from helpers import __version__
 from workshop.classroom.notebooks import Notebook, read_notebook
-from workshop.classroom.running import STOPPED, USUAL, Limits, keeps_apart, report_on
+from workshop.classroom.running import STOPPED, Limits, keeps_apart, report_on
 from workshop.classroom.verdicts import NO_ANSWER, Row, rows_of
 
-PARTIAL = "grades.partial.jsonl"
+PARTIAL, USUAL = "grades.partial.jsonl", Limits()
 APART = {
     True: "Notebooks are kept apart: none sees the folder, a network, another's processes.",
     False: "Accidents are kept apart, but not attacks: see TEACHING.md about bubblewrap.",
 }
 
 
-def grade_notebook(book: Notebook, limits: Limits = USUAL, hidden: str = "") -> list[Row]:
+def grade_notebook(book: Notebook | str, limits: Limits, hidden: str) -> list[Row]:
     """The rows of a notebook, which runs in a process of its own and does not see one folder."""
+    if isinstance(book, str):  # why it cannot be read
+        return [Row("", "", "", NO_ANSWER, "", book)]
     return rows_of(book, report_on(book, limits, hidden))
 
 
@@ -45,21 +46,17 @@ def grade_folder(
     executor is raised when the others are done, and a second call goes on from there.
     """
     folder = Path(folder).resolve()
-    books, path = read_all(folder), path or folder / PARTIAL
+    path, books = path or folder / PARTIAL, read_all(folder)
     same = {who: f"{book} {limits} {__version__}".encode() for who, book in books.items()}
     keys = {who: hashlib.sha256(it).hexdigest() for who, it in same.items()}
     rows = rows_in(path)
-    for who in (who for who, book in books.items() if isinstance(book, str)):
-        rows[keys[who]] = [Row("", "", "", NO_ANSWER, "", books[who])]
     todo = {key: books[who] for who, key in keys.items() if key not in rows}  # copies run once
-    with contextlib.ExitStack() as stack:
-        executor = executor or stack.enter_context(ThreadPoolExecutor(1))
-        done = stack.enter_context(closing(grade_all(executor, todo, limits, str(folder))))
-        file = stack.enter_context(open(path, "a", encoding="utf-8"))
-        for key, found in done:
-            rows[key] = found
-            file.write("\n" + json.dumps([key, [astuple(row) for row in found]]))
-            file.flush()
+    with nullcontext(executor) if executor else ThreadPoolExecutor(1) as executor:
+        done = grade_all(executor, todo, limits, str(folder))
+        with open(path, "a", buffering=1, encoding="utf-8") as file, closing(done):
+            for key, found in done:
+                rows[key] = found
+                file.write("\n" + json.dumps([key, [astuple(row) for row in found]]))
     return [replace(row, learner=who) for who, key in keys.items() for row in rows[key]]
 
 
@@ -80,7 +77,7 @@ def rows_in(path: Path) -> dict[str, list[Row]]:
     """The rows that a file keeps, by what they are of; a line that was cut short is none."""
     rows = {}
     for line in path.read_text("utf-8").splitlines() if path.exists() else []:
-        with contextlib.suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError):
             key, found = json.loads(line)
             rows[key] = [Row(*row) for row in found]
     return rows

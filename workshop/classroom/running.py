@@ -12,10 +12,8 @@ import sys
 import tempfile
 import threading
 import time
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import psutil
 
@@ -40,9 +38,6 @@ class Limits:
 
     seconds: float = 120.0
     memory: int = 4096 * 2**20
-
-
-USUAL = Limits()
 
 
 @dataclass
@@ -73,26 +68,30 @@ def report_on(book: Notebook, limits: Limits, hidden: str = "") -> Report:
 def attempt(told: Report, book: Notebook, limits: Limits, hidden: str) -> str:
     """Run a notebook in a new process that leaves nothing behind; how it ended."""
     job = {"cells": book.sources, "begin": book.begin, "exercises": book.names,
-           "skipped": told.skipped, "mark": uuid.uuid4().hex, "memory": limits.memory,
+           "skipped": told.skipped, "mark": os.urandom(16).hex(), "memory": limits.memory,
            "seconds": limits.seconds + STARTUP, "step": limits.seconds / 4 + 2,
            "stretch": PATIENT * limits.seconds / Limits.seconds}  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="class-", ignore_cleanup_errors=True) as name:
-        desk, course = Path(os.path.realpath(name), "desk"), COURSE
-        desk.mkdir()
-        if not (room := room_of(str(desk), hidden) if keeps_apart() else []):
-            course = desk.with_name("course")  # its own: it may write there
-            for package in ("helpers", "workshop"):
-                shutil.copytree(COURSE / package, course / package)
-        process = subprocess.Popen(
-            [*room, sys.executable, "-m", "workshop.classroom.seat"],
-            env=environment(str(desk), str(course)), cwd=desk,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
+        process = start(Path(os.path.realpath(name)), hidden)
         try:
             return listen(told, job, process)
         finally:
             end(process)
+
+
+def start(place: Path, hidden: str) -> subprocess.Popen:
+    """A seat: it does not see one folder, or it gets a course of its own, where it may write."""
+    desk, course = place / "desk", COURSE
+    desk.mkdir()
+    if not (room := room_of(str(desk), hidden) if keeps_apart() else []):
+        course = place / "course"
+        for package in ("helpers", "workshop"):
+            shutil.copytree(COURSE / package, course / package)
+    return subprocess.Popen(
+        [*room, sys.executable, "-m", "workshop.classroom.seat"], start_new_session=True, cwd=desk,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        env=environment(str(desk), str(course)),
+    )  # fmt: skip
 
 
 def environment(desk: str, course: str) -> dict[str, str]:
@@ -125,39 +124,43 @@ def keeps_apart() -> bool:
 
 
 def listen(told: Report, job: dict, process: subprocess.Popen) -> str:
-    """Hand out a job, and take in what comes back until it ends, or must be ended; says how."""
-    with contextlib.suppress(OSError), process.stdin:
-        process.stdin.write(json.dumps(job).encode())
-    lines, total, reason, before, since = queue.SimpleQueue(), 0, "", 0.0, time.monotonic()
-    reader = threading.Thread(target=pass_on, args=(process.stdout, lines), daemon=True)
-    reader.start()
+    """Take in what comes back from a process until it ends, or must be ended; says how."""
+    lines, total, reason, seen = queue.SimpleQueue(), 0, "", (0.0, time.monotonic())
+    talk = threading.Thread(target=exchange, args=(job, process, lines), daemon=True)
+    talk.start()
     while not reason and not told.done:
         if STOPPED.wait(TICK):
             raise InterruptedError("the class was stopped")
         if reason := CODES.get(process.poll(), "ended the process that ran it"):
-            reader.join(1)
-        number, size, seconds = taken_by(process)
+            talk.join(1)
         while not lines.empty():
             total += len(line := lines.get())
             take(told, line.decode("utf-8", "replace"), job)
-        if seconds > before + BUSY:
-            before, since = seconds, time.monotonic()
-        limits = {
-            "wrote too much": total > LARGEST,
-            "started too many processes": number > PROCESSES,
-            "took too much memory": size > 2 * job["memory"],
-            "took too long with the cells before it": seconds > job["seconds"],
-            "waited for something that did not come": time.monotonic() > since + IDLE,
-        }
-        reason = next((limit for limit, reached in limits.items() if reached), reason)
+        number, size, seconds = taken_by(process)
+        seen = (seconds, time.monotonic()) if seconds > seen[0] + BUSY else seen
+        reason = reached(job, total, number, size, seconds, seen[1]) or reason
     return reason
 
 
-def pass_on(stream: BinaryIO, lines: queue.SimpleQueue) -> None:
-    """Put the lines of a process into a queue; no cell can read them again in its pipe."""
-    with stream:
+def exchange(job: dict, process: subprocess.Popen, lines: queue.SimpleQueue) -> None:
+    """Hand out a job, and queue the lines that come; no cell can read them again in its pipe."""
+    with contextlib.suppress(OSError), process.stdin:
+        process.stdin.write(json.dumps(job).encode())
+    with process.stdout as stream:
         for line in iter(lambda: stream.readline(LARGEST), b""):
             lines.put(line)
+
+
+def reached(job: dict, total: int, number: int, size: int, seconds: float, since: float) -> str:
+    """What a process has done that it may not, "" where there is nothing."""
+    limits = {
+        "wrote too much": total > LARGEST,
+        "started too many processes": number > PROCESSES,
+        "took too much memory": size > 2 * job["memory"],
+        "took too long with the cells before it": seconds > job["seconds"],
+        "waited for something that did not come": time.monotonic() > since + IDLE,
+    }
+    return next((limit for limit, over in limits.items() if over), "")
 
 
 def taken_by(process: subprocess.Popen) -> tuple[int, int, float]:
