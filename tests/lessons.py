@@ -128,16 +128,6 @@ def needed(earlier, later):
     return found
 
 
-def touched(cells, names):
-    """Those of the cells that use some names, or what other such cells make, in order."""
-    names, found = set(names), []
-    for cell in cells:
-        if needs(cell) & names:
-            found.append(cell)
-            names |= made_by(cell)
-    return found
-
-
 def made_by(cell):
     """The names that a cell binds."""
     return binds(ast.unparse(tree(cell)))

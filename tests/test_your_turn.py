@@ -1,14 +1,17 @@
 """Each notebook goes on to its end, in a kernel: with solutions, answers for tensors, wrong ones.
 
-Before the tasks run only those cells that are needed: no answer changes a cell before it.
+Before the tasks run only those cells that are needed: no answer changes a cell before it. After the
+solutions, only those that use an answer, or what one made, run again; and none trains again that
+names no answer.
 """
 
+import ast
 import re
 
 import nbformat
 import pytest
 from answers import for_tensors
-from lessons import CHECK, FOLDER, PATHS, code_cells, is_stub, made_by, needed, touched, tree
+from lessons import CHECK, FOLDER, PATHS, code_cells, is_stub, made_by, needed, needs, tree
 from nbclient import NotebookClient
 
 from workshop.checks.learner import TOOLS
@@ -30,6 +33,31 @@ def stub_of(cell):
     """The definition that a cell leaves open, if it does."""
     last = tree(cell).body[-1]
     return last if getattr(last, "name", "") in exercises() and is_stub(last) else None
+
+
+def trainers(cells):
+    """The names of the functions that train: the course's own, and those of the notebook."""
+    parts = (part for cell in cells for part in tree(cell).body if hasattr(part, "name"))
+    return {"fit"} | {part.name for part in parts if ".backward()" in ast.unparse(part)}
+
+
+def again(cells, names):
+    """The cells in which an answer can make a difference, and those that set its name anew."""
+    train = re.compile(rf"\b({'|'.join(trainers(cells))})\(")
+    found, given, made = [], set(), {"mine"}
+    for cell in cells:
+        used, own = needs(cell), made_by(cell)
+        trains = train.search(cell["source"]) and not used & given
+        if checked(cell):
+            given.add(checked(cell))
+        elif used & (given | made) and not trains:
+            made |= {name for name in own if not re.search(rf"import .*\b{name}\b", cell["source"])}
+        elif not stub_of(cell):
+            given, made = given - own, made - own
+            if not own & names:
+                continue
+        found.append(cell)
+    return found
 
 
 def filled(cell, answer):
@@ -92,14 +120,12 @@ def room():
 def test_it_goes_on_with_whatever_is_answered(path, room, tmp_path):
     code, on_mine = code_cells(path), path.stem.startswith("12")  # it ends with all that was kept
     begin = next(i for i, cell in enumerate(code) if TOOLS.search(cell["source"]))
-    names = [checked(cell) for cell in code if checked(cell)]
-    further = [cell for cell in code[begin + 1 :] if not stub_of(cell) and not checked(cell)]
-    changed = touched(further, {*names, "mine"})
-    again = [cell for cell in code[begin:] if cell in changed or made_by(cell) & {*names}]
-    room.begin(code[:begin], code[begin:], names, tmp_path if on_mine else "off")
-    room.run(code[begin:], lambda name: room.execute(f"solution({name!r})"))
+    before, after = code[:begin], code[begin:]
+    names = [checked(cell) for cell in after if checked(cell)]
+    room.begin(before, after, names, tmp_path if on_mine else "off")
+    room.run(after, lambda name: room.execute(f"solution({name!r})"))
     for name in OF_MINE if on_mine else ():
         said = room.execute(f"{for_tensors(name)}\n{name} = check({name})")
         assert said.startswith(f"{name}: right") and "Kept in" in said, said
-    room.run(again, for_tensors)
-    room.run(again, wrong, "not yet")
+    for answer, status in ((for_tensors, "right"), (wrong, "not yet")):
+        room.run(again(after, {*names}), answer, status)
