@@ -64,6 +64,9 @@ SAID = [  # of an answer the slips, what is said, with the words of slips in bra
     ("attention", WEIGHTS + "return (w @ V).mean(axis=-2, keepdims=True)", None,
      "Its shape is (1, 4), but must be (3, 4). That is, axis 0 has length 1 instead of 3. "
      "One change in line 3 passes every test.", "return w @ V"),
+    ("attention", "return F.scaled_dot_product_attention(Q.clone().requires_grad_(), K, V)", None,
+     "Right on one query and two keys; three queries, five keys; more queries than keys; 4 more.",
+     None),
     ("attention", "return V.mean(axis=-2, keepdims=True) + 0 * Q[..., :1]", None,
      "`K` is never used. One query and two keys: All numbers differ.", None),
 ]  # fmt: skip
@@ -176,22 +179,6 @@ def test_what_can_be_called_is_judged_by_what_it_does():
         grade(lambda x: x)
     with pytest.raises(KeyError, match="no exercise is called 'sofmax'; is it 'softmax'"):
         grade(len, "sofmax")
-
-
-TENSORS = [  # a body, right or not
-    ("softmax", "return torch.softmax(x.double(), dim=axis)", RIGHT),
-    ("softmax", "return torch.softmax(x.double(), dim=0)", WRONG),
-    ("softmax", "e = torch.exp(x - x.amax(dim=axis, keepdim=True)) ⏎ "
-     "return e / e.sum(dim=axis, keepdim=True)", RIGHT),
-    ("attention", "Q = Q.clone().requires_grad_() ⏎ "
-     "return F.scaled_dot_product_attention(Q, K, V)", RIGHT),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "body", "status"), TENSORS)
-def test_tensors_are_accepted_and_judged(name, body, status):
-    verdict = graded(name, body)
-    assert (verdict.status, verdict.backend) == (status, "torch"), verdict.message
 
 
 # ---------------------------------------------------------------- hostile answers
