@@ -1,6 +1,6 @@
 """What a widget keeps in step with the browser, checked by name also when it is set later."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import traitlets
@@ -17,72 +17,62 @@ from workshop.arguments import (
 )
 
 
-class Number(traitlets.Float):
+class Checked(traitlets.TraitType):
+    """A value as `check(name, value, *limits)` leaves it, a function such as `as_number`."""
+
+    def __init__(self, check: Callable[..., Any], default: Any, *limits: Any, **more: Any):
+        super().__init__(default, **more)
+        self.check, self.limits = check, limits
+
+    def validate(self, widget: Any, value: Any) -> Any:
+        return self.check(self.name, value, *self.limits)
+
+
+def Number(default: Any = 0.0, min: float = -LARGEST, max: float = LARGEST, **more: Any) -> Checked:
     """A number that float32 can hold, from `min` to `max`."""
-
-    def __init__(self, default: float = 0.0, min: float = -LARGEST, max: float = LARGEST, **more):
-        super().__init__(default, min=min, max=max, **more)
-
-    def validate(self, widget: Any, value: Any) -> float:
-        return as_number(self.name, value, self.min, self.max)
+    return Checked(as_number, default, min, max, **more)
 
 
-class Whole(traitlets.Int):
+def Whole(default: Any = 0, min: int = 0, max: int = MOST, **more: Any) -> Checked:
     """A whole number from `min` to `max`."""
-
-    def __init__(self, default: int = 0, min: int = 0, max: int = MOST, **more: Any):
-        super().__init__(default, min=min, max=max, **more)
-
-    def validate(self, widget: Any, value: Any) -> int:
-        return as_whole(self.name, value, self.min, self.max)
+    return Checked(as_whole, default, min, max, **more)
 
 
-class Switch(traitlets.Bool):
+def Switch(default: bool = False) -> Checked:
     """True or False."""
-
-    def validate(self, widget: Any, value: Any) -> bool:
-        return as_switch(self.name, value)
+    return Checked(as_switch, default)
 
 
-class Text(traitlets.Unicode):
+def Text() -> Checked:
     """A string that a file can hold."""
-
-    def validate(self, widget: Any, value: Any) -> str:
-        return as_text(self.name, value)
+    return Checked(as_text, "")
 
 
-class Choice(Text):
+def Choice(options: Sequence[str]) -> Checked:
     """One of several strings, by default the first."""
-
-    def __init__(self, options: Sequence[str]):
-        super().__init__(options[0])
-        self.options = options
-
-    def validate(self, widget: Any, value: Any) -> str:
-        if as_text(self.name, value) not in self.options:
-            raise ValueError(f"{self.name} is {value!r}, but must be one of {self.options}")
-        return value
+    return Checked(_one_of, options[0], options)
 
 
-class Entries(traitlets.List):
+def Entries() -> Checked:
     """A list of anything."""
-
-    def set(self, widget: Any, value: Any) -> None:
-        super(traitlets.List, self).set(widget, value)  # List would make ["abc"] of "abc"
-
-    def validate(self, widget: Any, value: Any) -> list[Any]:
-        return as_list(self.name, value)
+    return Checked(as_list, [])
 
 
-class Labels(Entries):
+def _one_of(name: str, value: Any, options: Sequence[str]) -> str:
+    if as_text(name, value) not in options:
+        raise ValueError(f"{name} is {value!r}, but must be one of {options}")
+    return value
+
+
+class Labels(Checked):
     """A list of strings; the first ones that it is given say how many it needs, if not any."""
 
     def __init__(self, any_number: bool = False):
-        super().__init__()
+        super().__init__(as_labels, [])
         self.any_number = any_number
 
     def validate(self, widget: Any, value: Any) -> list[str]:
-        labels, old = as_labels(self.name, value), widget._trait_values.get(self.name)
+        labels, old = super().validate(widget, value), widget._trait_values.get(self.name)
         if old and len(labels) != len(old) and not self.any_number:
             raise ValueError(f"{self.name} has {len(labels)} entries, but needs {len(old)}")
         return labels
