@@ -9,17 +9,13 @@ import numpy as np
 from helpers.attention import softmax
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
-from workshop.machine.machine import Machine
-from workshop.widgets import *
+from workshop import AttentionHeatmap, DropoutLab, Machine, predict
 rng = np.random.default_rng(0)
 T = len(tokens)
 scores = rng.normal(size=(2, 3, T, T)) * 2
 weights = softmax(scores)
-X, Y = rng.normal(size=(2, T, 4))
+X = rng.normal(size=(T, 4))
 plain = [f"word{i}" for i in range(T)]
-
-def step(written):
-    return scores[0, 0, len(written) % T]
 """.strip()
 
 GALLERY = {
@@ -28,14 +24,7 @@ GALLERY = {
         "AttentionHeatmap(scores=scores, tokens=tokens, d_k=4, view='all layers', causal=True)"
     ),
     "heatmap across": "AttentionHeatmap(weights[0, :, :2], tokens[:2], key_tokens=tokens)",
-    "product": (
-        "MatrixProduct(X, Y, rows=tokens, columns=tokens, names=('Q', 'K'), transposed=True)"
-    ),
-    "softmax": "SoftmaxLab(scores[0, 0, 0], tokens, d_k=4)",
-    "positions": "PositionExplorer(16, 40)",
     "dropout": "DropoutLab(weights[0, 0], tokens)",
-    "norm": "NormLab(X, Y, tokens=tokens)",
-    "next token": "NextToken(step, tokens, tokens[:2])",
     "machine": "Machine(DecoderOnly(T, 16, 8, 2, 8, 1), plain[1], plain)",
     "machine of a layer": (
         "Machine(MultiHeadAttention(4, 4, 2), tokens, x=X, at='attention/head 2')"

@@ -3,7 +3,7 @@
 Tests take these as fixtures (`browser`, `lab`, `page_of`, `axe`; see conftest.py); the benchmark
 uses the classes. A notebook is given as the sources of its cells:
 
-    notebook = lab.run("from workshop.widgets import SoftmaxLab", "SoftmaxLab([2, 1], ['a', 'b'])")
+    notebook = lab.run("from workshop import DropoutLab", "DropoutLab([[0.5, 0.5]])")
     root = notebook.widget(1)                 # the element .step in the output of cell 1
     numbers(root), notebook.value("6 * 7")    # what is shown; what the kernel says
 """
@@ -28,21 +28,26 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[2]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+SIZE = {"width": 1000, "height": 1000}
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 WIDGET = "application/vnd.jupyter.widget-view+json"
 STATE = "application/vnd.jupyter.widget-state+json"
 SETTINGS = {
-    "@jupyterlab/notebook-extension/tracker": {"windowingMode": "none"},
-    "@jupyterlab/apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-    "@jupyterlab/apputils-extension/themes": {"theme": THEMES["light"]},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/apputils-extension:themes": {"theme": THEMES["light"]},
 }
+FOLDERS = ["IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
+           "JUPYTERLAB_WORKSPACES_DIR"]  # fmt: skip
+COMMAND = [
+    *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
+    *("--ServerApp.ip=127.0.0.1", "--LabApp.expose_app_in_browser=True"),
+    "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+]
 
 
 class Missing(Exception):
     """Something the tests need is not installed; the message says how to get it."""
-
-
-# ---------------------------------------------------------------- browser and server
 
 
 def launch(playwright, *flags: str):
@@ -55,13 +60,6 @@ def launch(playwright, *flags: str):
         raise Missing("no Chromium or Chrome found: `apt-get install chromium`") from None
 
 
-def free_port() -> int:
-    """A port of this machine that nobody listens to."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Server:
     """JupyterLab on a free port, with its files, settings and kernels in one folder of its own."""
 
@@ -70,34 +68,20 @@ class Server:
     def __init__(self, folder: Path):
         self.folder, self.files = folder, folder / "files"
         self.files.mkdir(parents=True)
-        self.port = free_port()
-        self.write_settings()
-        self.log = (folder / "log").open("w")
-        self.process = subprocess.Popen(
-            self.command(), env=self.environment(), stdout=self.log, stderr=subprocess.STDOUT
-        )
+        with socket.socket() as probe:  # a port that nobody listens to
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        settings = folder / "jupyter_config_dir/labconfig/default_setting_overrides.json"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(json.dumps(SETTINGS))
+        own = {name: str(folder / name.lower()) for name in FOLDERS} | {"PYTHONPATH": str(ROOT)}
+        with (folder / "log").open("w") as log:
+            self.process = subprocess.Popen(
+                [*COMMAND, f"--ServerApp.root_dir={self.files}", f"--ServerApp.port={self.port}",
+                 f"--IdentityProvider.token={self.token}"],
+                env=os.environ | own | {"OMP_NUM_THREADS": "1"}, stdout=log, stderr=log,
+            )  # fmt: skip
         self.wait()
-
-    def command(self) -> list[str]:
-        return [
-            *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"),
-            *(f"--ServerApp.root_dir={self.files}", f"--ServerApp.port={self.port}"),
-            *("--ServerApp.ip=127.0.0.1", f"--IdentityProvider.token={self.token}"),
-            "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
-            "--LabApp.expose_app_in_browser=True",
-        ]
-
-    def environment(self) -> dict[str, str]:
-        names = ["IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR"]
-        names += ["JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR"]
-        own = {name: str(self.folder / name.lower()) for name in names}
-        return os.environ | own | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-
-    def write_settings(self) -> None:
-        for name, settings in SETTINGS.items():
-            path = self.folder / f"jupyterlab_settings_dir/{name}.jupyterlab-settings"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(settings))
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.port}/{path}?token={self.token}"
@@ -119,15 +103,15 @@ class Server:
             self.process.wait(20)
         except subprocess.TimeoutExpired:
             self.process.kill()
-        self.log.close()
 
 
 # ---------------------------------------------------------------- JupyterLab
 
 PATIENCE = 120_000  # ms for what a busy machine has still to draw or to answer
 OPEN = """async path => {
-  const { commands } = window.jupyterapp;
-  const panel = await commands.execute("docmanager:open", { path });
+  await window.panel?.sessionContext.shutdown();
+  window.panel?.dispose();
+  const panel = await window.jupyterapp.commands.execute("docmanager:open", { path });
   await panel.context.ready;
   await panel.revealed;
   await panel.sessionContext.ready;
@@ -140,13 +124,6 @@ OPEN = """async path => {
       waiting.delete(msg.parent_header.msg_id);
   });
 }"""
-CLOSE = """async () => {
-  const panel = window.panel;
-  if (!panel) return;
-  await panel.sessionContext.shutdown();
-  panel.dispose();
-  delete window.panel;
-}"""
 OUTPUTS = """[...window.panel.content.model.cells]
   .flatMap((cell) => cell.type === "code" ? cell.outputs.toJSON() : [])"""
 RUN = f"""async () => {{
@@ -154,14 +131,9 @@ RUN = f"""async () => {{
   return {OUTPUTS}.filter((o) => o.output_type === "error" || o.name === "stderr")
     .map((o) => o.text ?? `${{o.ename}}: ${{o.evalue}}`);
 }}"""
-RENDERED = f"""async patience => {{
-  const views = {OUTPUTS}.filter((o) => o.data?.["{WIDGET}"]).length;
-  const drawn = () => document.querySelectorAll(".jp-Notebook .jp-OutputArea-output .step").length;
-  const end = performance.now() + patience;
-  while (drawn() < views && performance.now() < end)
-    await new Promise(requestAnimationFrame);
-  return drawn() >= views;
-}}"""
+RENDERED = f"""() =>
+  document.querySelectorAll(".jp-Notebook .jp-OutputArea-output .step").length >=
+  {OUTPUTS}.filter((o) => o.data?.["{WIDGET}"]).length"""
 # A widget sends its newest value when the kernel has answered the one before. Comm messages may run
 # in a subshell, so asking the kernel does not wait for them: the last must be answered first.
 VALUE = """async ([code, patience]) => {
@@ -175,10 +147,7 @@ VALUE = """async ([code, patience]) => {
   const answer = await kernel.requestExecute(request).done;
   return answer.content.user_expressions.value;
 }"""
-SAVE = "() => window.panel.context.save()"
-THEME = """async theme => {
-  await window.jupyterapp.commands.execute("apputils:change-theme", { theme });
-}"""
+THEME = "theme => void window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
 
 
 class Lab:
@@ -186,7 +155,7 @@ class Lab:
 
     def __init__(self, browser, server: Server):
         self.server, self.count = server, 0
-        self.page = browser.new_context(viewport={"width": 1000, "height": 1000}).new_page()
+        self.page = browser.new_context(viewport=SIZE).new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.goto(server.url("doc"), wait_until="domcontentloaded")
@@ -207,7 +176,6 @@ class Lab:
 
     def show(self, path: Path) -> "Notebook":
         """Open a file, after the notebook before was closed and its kernel shut down."""
-        self.page.evaluate(CLOSE)
         self.page.evaluate(OPEN, path.name)
         return Notebook(self.page, path)
 
@@ -232,9 +200,7 @@ class Notebook:
 
     def rendered(self) -> None:
         """Wait until every widget in it is drawn."""
-        others = self.page.locator(".jp-OutputArea-output:not(:has(.step))")
-        drawn = self.page.evaluate(RENDERED, PATIENCE)
-        assert drawn, f"widgets not drawn: {others.all_inner_texts()}"
+        self.page.wait_for_function(RENDERED, timeout=PATIENCE)
         frames(self.page)
 
     def run(self) -> None:
@@ -256,7 +222,7 @@ class Notebook:
 
     def save(self):
         """Save it as JupyterLab does, with the widgets' state; read the file back."""
-        self.page.evaluate(SAVE)
+        self.page.evaluate("() => window.panel.context.save()")
         return nbformat.read(self.path, as_version=4)
 
 
@@ -269,7 +235,7 @@ def notebook_of(*sources: str):
 
 # ---------------------------------------------------------------- pages without JupyterLab
 
-
+TITLE = nbformat.v4.new_markdown_cell("# 00 · Test\n\nA test.", id="title")
 DRAWN = """() => [...document.querySelectorAll("[data-model]")]
   .every((e) => e.querySelector(".step"))"""
 
@@ -286,18 +252,16 @@ class Offline:
     """Pages of saved notebooks from file://, the network cut; `faults` must stay empty."""
 
     def __init__(self, browser, folder: Path, page, **options):
-        self.folder, self.page, self.count = folder, page, 0
-        self.faults: list[str] = []
-        options |= {"viewport": {"width": 1000, "height": 1000}, "offline": True}
-        self.context = browser.new_context(**options)
+        self.folder, self.page, self.faults = folder, page, []
+        self.context = browser.new_context(viewport=SIZE, offline=True, **options)
         watch(self.context, self.faults)
 
     def __call__(self, *shown):
         """Open the page of a notebook (nbformat), or of one that shows these widgets."""
         notebook = shown[0] if isinstance(shown[0], dict) else saved(*shown)
-        self.count += 1
-        html = self.folder / f"{self.count:02}_page.html"
-        html.write_text(self.page({html.name: titled(notebook)}, html.name), encoding="utf-8")
+        notebook = nbformat.from_dict(notebook | {"cells": [TITLE, *notebook["cells"]]})
+        html = self.folder / f"{len(self.context.pages):02}_page.html"
+        html.write_text(self.page({html.name: notebook}, html.name), encoding="utf-8")
         page = self.context.new_page()
         page.goto(html.as_uri())
         page.wait_for_function(DRAWN, timeout=PATIENCE)
@@ -315,14 +279,6 @@ def saved(*widgets):
     state = dependency_state(widgets, drop_defaults=False)
     kept = {STATE: {"state": state, "version_major": 2, "version_minor": 0}}
     return nbformat.v4.new_notebook(cells=cells, metadata={"widgets": kept})
-
-
-def titled(notebook):
-    """A copy that begins as a lesson does."""
-    notebook = nbformat.from_dict(json.loads(json.dumps(notebook)))
-    title = nbformat.v4.new_markdown_cell("# 00 · Test\n\nA test.", id="title")
-    notebook.cells.insert(0, title)
-    return notebook
 
 
 # ---------------------------------------------------------------- reading and acting
@@ -355,7 +311,6 @@ def press(target, *keys: str) -> None:
 
 
 def slider(root, label: str):
-    """The slider with this label."""
     return root.get_by_role("slider", name=label)
 
 
@@ -372,17 +327,11 @@ def slide_by_keys(handle, target: float) -> float:
 
 def drag(handle, share: float) -> float:
     """Drag a slider's thumb with the mouse to a share of its way, 0 to 1; where it stands."""
-    handle.scroll_into_view_if_needed()
-    low, high, now = handle.evaluate("s => [s.min, s.max, s.value].map(Number)")
-    box, mouse = handle.bounding_box(), handle.page.mouse
-    thumb, y = 16, box["y"] + box["height"] / 2
-
-    def place(s):
-        return box["x"] + thumb / 2 + s * (box["width"] - thumb)
-
-    mouse.move(place((now - low) / (high - low)), y)
-    mouse.down()
-    mouse.move(place(share), y, steps=4)
-    mouse.up()
+    now = handle.evaluate("s => (s.value - s.min) / (s.max - s.min)")
+    box, thumb = handle.bounding_box(), 16
+    start, end = (
+        {"x": thumb / 2 + s * (box["width"] - thumb), "y": box["height"] / 2} for s in (now, share)
+    )
+    handle.drag_to(handle, source_position=start, target_position=end, steps=4)
     frames(handle.page)
     return float(handle.input_value())

@@ -10,8 +10,6 @@ from nbformat.sign import NotebookNotary
 from browser.gallery import GALLERY, SETUP, TOKENS
 from browser.harness import ROOT, STATE, WIDGET, frames, press
 
-pytestmark = pytest.mark.long
-
 SIGN = "view => getComputedStyle(view, '::before').content"  # of what has lost its kernel
 PICTURE = """place => {
   const image = place.querySelector("img");
@@ -72,7 +70,7 @@ def all_alive(opened, count: int) -> None:
 @pytest.fixture(scope="module")
 def gallery(lab):
     """Every kind of widget, and a box of ipywidgets with one in it, run and saved."""
-    box = "import ipywidgets\nipywidgets.VBox([ipywidgets.IntSlider(3), SoftmaxLab([2, 1])])"
+    box = "import ipywidgets\nipywidgets.VBox([ipywidgets.IntSlider(3), DropoutLab([[1, 1]])])"
     opened = lab.run(f"{TOKENS}\n{SETUP}", *GALLERY.values(), box)
     opened.save()
     return opened
@@ -109,7 +107,7 @@ RUN_FIRST = """async () => {
 
 def test_of_two_days_both_live(lab):
     """On day two only the first cell runs, and that three times; nothing piles up in the file."""
-    cells = [f"from workshop.widgets import SoftmaxLab\nSoftmaxLab([{i}, 1])" for i in range(3)]
+    cells = [f"from workshop import DropoutLab\nDropoutLab([[{i}, 1]])" for i in range(3)]
     first = lab.run(*cells).save()
     second = lab.open(first)
     for _ in range(3):

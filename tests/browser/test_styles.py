@@ -1,13 +1,11 @@
 """Each widget brings the styles that all share, and its own: together they are as one file."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
 
 from browser.gallery import GALLERY, SETUP, TOKENS
-from workshop.machine.machine import Machine
-from workshop.widgets.base import FILES, style
-
-pytestmark = pytest.mark.long
+from workshop.widgets import base
 
 # In place of the widgets' styles, these; then what in these widgets does not look as it did first.
 DIFFERENCES = """async ([texts, places]) => {
@@ -38,16 +36,17 @@ def shown(page_of):
     names = {}
     exec(f"{TOKENS}\n{SETUP}", names)
     widgets = [eval(source, names) for source in GALLERY.values()]
-    arrays = {"table": np.eye(3), "W_q": np.eye(3), "W_k": np.eye(3), "W_v": np.eye(3)}
-    widgets.append(Machine(arrays, "one two", ["one", "two", "three"]))
     return widgets, page_of(*widgets)
 
 
 def test_a_widget_looks_alone_and_in_any_order_as_with_the_whole_file(shown):
     """The part of all stands in every widget's styles, so it may come after another's own rules."""
     widgets, page = shown
-    each, places = [style(type(widget).__name__) for widget in widgets], list(range(len(widgets)))
-    whole = (FILES / "widgets/style.css").read_text("utf-8")
+    each, places = (
+        [base.style(type(widget).__name__) for widget in widgets],
+        list(range(len(widgets))),
+    )
+    whole = Path(base.__file__).with_name("style.css").read_text("utf-8")
     assert page.evaluate(DIFFERENCES, [[whole], places]) == []
     assert len(page.evaluate(DIFFERENCES, [[], places])) > 1000
     for i, own in enumerate(each):

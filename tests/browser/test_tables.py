@@ -4,8 +4,6 @@ import pytest
 
 from browser.harness import frames
 
-pytestmark = pytest.mark.long
-
 SHOWN = """
 import numpy as np
 from workshop import show
