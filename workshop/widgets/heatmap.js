@@ -32,59 +32,18 @@ function transform(data, how, rows, columns, out) {
   }
   return out;
 }
-/** Save something the browser made as a file of the reader's. */
-function download(name, address) {
-  h("a", { download: name, href: address }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-const background = (grid) => getComputedStyle(grid.element.closest(".step")).backgroundColor;
-/** The grid as it stands on the screen, on the page's background. */
-function exportPNG(grid) {
-  const { width, height } = grid.canvas;
+/** Save the grid as it stands on the screen, on the page's background, as a file of the reader's. */
+function save({ canvas: { width, height }, canvas, element }) {
   const page = h("canvas", { width, height });
   const context = page.getContext("2d");
-  context.fillStyle = background(grid);
+  context.fillStyle = getComputedStyle(element.closest(".step")).backgroundColor;
   context.fillRect(0, 0, width, height);
-  context.drawImage(grid.canvas, 0, 0);
-  page.toBlob((blob) => download("attention.png", URL.createObjectURL(blob)));
-}
-/** The grid as vectors: text stays text, the cells are one picture of a pixel each. */
-function exportSVG(grid) {
-  const { left, top, wide, tall, width, height, flat, names, pixels, rows, columns } = grid;
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const add = (tag, attributes, text = "") => {
-    const element = svg.appendChild(document.createElementNS(svg.namespaceURI, tag));
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    element.textContent = text;
-  };
-  const label = (x, y, size, text, anchor, turn = 0) =>
-    add(
-      "text",
-      {
-        transform: `translate(${x} ${y}) rotate(${turn})`,
-        "text-anchor": anchor,
-        "font-size": Math.min(12, size),
-        "font-family": "sans-serif",
-        fill: grid.ink,
-      },
-      text,
-    );
-  svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  add("rect", { width, height, fill: background(grid) });
-  add("image", {
-    href: pixels.toDataURL(),
-    x: left,
-    y: top,
-    width: wide * columns,
-    height: tall * rows,
-    preserveAspectRatio: "none",
-    style: "image-rendering: pixelated",
+  context.drawImage(canvas, 0, 0);
+  page.toBlob((blob) => {
+    const href = URL.createObjectURL(blob);
+    h("a", { download: "attention.png", href }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 1000);
   });
-  names[0].forEach((text, i) => label(left - 6, top + (i + 0.7) * tall, tall, text, "end"));
-  const [anchor, turn] = flat ? ["middle", 0] : ["start", -45];
-  names[1].forEach((t, j) => label(left + (j + 0.6) * wide, top - 6, wide, t, anchor, turn));
-  const text = new XMLSerializer().serializeToString(svg);
-  download("attention.svg", URL.createObjectURL(new Blob([text], { type: "image/svg+xml" })));
 }
 
 async function render({ model, el }) {
@@ -211,8 +170,8 @@ async function render({ model, el }) {
   }
 
   const bar = row();
-  const files = [button("PNG", () => exportPNG(grid)), button("SVG", () => exportSVG(grid))];
-  root.append(bar, read, pins, grid.element, row(grid.scale, ...files), small);
+  const png = button("PNG", () => save(grid));
+  root.append(bar, read, pins, grid.element, row(grid.scale, png), small);
   await arrays(model, (all) => {
     const same = String(matrices?.shape) === String(all.matrices.shape);
     matrices = all.matrices;
