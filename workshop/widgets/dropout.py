@@ -10,13 +10,7 @@ from helpers.attention import dropout
 from workshop.arguments import as_whole
 from workshop.drawings.sheet import Drawing
 from workshop.figures import canvas, number
-from workshop.widgets.base import (
-    Widget,
-    check_labels,
-    check_sign,
-    check_small,
-    program,
-)
+from workshop.widgets.base import Widget, check_labels, check_sign, check_small, program
 from workshop.widgets.cells import draw_heads
 from workshop.widgets.traits import Labels, Number, Switch, Whole
 

@@ -10,14 +10,7 @@ from helpers.attention import softmax
 from workshop.arguments import SMALLEST
 from workshop.drawings.sheet import Drawing
 from workshop.figures import Picture, number, side_by_side
-from workshop.widgets.base import (
-    Widget,
-    check_array,
-    check_labels,
-    check_sign,
-    program,
-    visible,
-)
+from workshop.widgets.base import Widget, check_array, check_labels, check_sign, program, visible
 from workshop.widgets.cells import draw_heads
 from workshop.widgets.traits import Choice, Labels, Number, Switch, Whole
 
