@@ -42,10 +42,8 @@ def shown(page_of):
 def test_a_widget_looks_alone_and_in_any_order_as_with_the_whole_file(shown):
     """The part of all stands in every widget's styles, so it may come after another's own rules."""
     widgets, page = shown
-    each, places = (
-        [base.style(type(widget).__name__) for widget in widgets],
-        list(range(len(widgets))),
-    )
+    each = [base.style(type(widget).__name__) for widget in widgets]
+    places = list(range(len(widgets)))
     whole = Path(base.__file__).with_name("style.css").read_text("utf-8")
     assert page.evaluate(DIFFERENCES, [[whole], places]) == []
     assert len(page.evaluate(DIFFERENCES, [[], places])) > 1000
