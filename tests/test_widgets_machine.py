@@ -57,6 +57,22 @@ def test_apple_turns_to_fruit_beside_a_banana_and_to_a_device_beside_a_laptop():
     np.testing.assert_allclose(shown.values["attention/head/context"][3], [0.9, 2.6], atol=5e-3)
 
 
+@pytest.mark.parametrize(
+    ("at", "asker", "asks"),
+    [
+        ("decoder/layer 1/self-attention/head 1", 2, "le asks"),  # the third word of two
+        ("decoder/layer 1/self-attention/head 1", "<start>", "<start> asks"),
+        ("encoder/layer 1/attention/head 1", "sells", "sells asks"),
+    ],
+)
+def test_the_asker_is_a_word_of_the_side_that_asks(two, at, asker, asks):
+    given = {"written": "<start> le", "at": at}
+    shown = Machine(two, "shop sells apple", (WORDS, FRENCH), asker=asker, **given)
+    assert asks in shown.picture().alt
+    with pytest.raises(ValueError, match="asker is 'chat', but must be one of those that ask: "):
+        Machine(two, "shop sells apple", (WORDS, FRENCH), asker="chat", **given)
+
+
 def test_output_is_what_the_model_expects_next(two):
     shown = Machine(two, "shop sells", (WORDS, FRENCH))
     assert shown.written == "<start>"

@@ -35,6 +35,32 @@ k""",
 ]
 
 
+# What a canvas shows, for tests to read: its texts and curves, from the last time it was cleared.
+RECORD = """for (const [name, to] of [["fillText", "texts"], ["bezierCurveTo", "curves"]]) {
+  const of = CanvasRenderingContext2D.prototype;
+  const [draw, clear] = [of[name], of.clearRect];
+  of[name] = function (...how) { (this.canvas[to] ??= []).push(how); draw.apply(this, how); };
+  of.clearRect = function (...how) { this.canvas[to] = []; clear.apply(this, how); };
+}"""
+
+
+@pytest.fixture
+def read_of(page_of):
+    """`read_of(widget)`: its page, whose canvas keeps what is drawn."""
+    page_of.context.add_init_script(RECORD)
+    return page_of
+
+
+def drawn(page, what: str = "texts") -> list:
+    """What the board shows: [text, x, y, …] or the six numbers of each curve."""
+    frames(page, 3)
+    return board(page).evaluate(f"canvas => canvas.{what}")
+
+
+def words(page) -> list[str]:
+    return [text for text, *_ in drawn(page)]
+
+
 def board(root):
     return root.locator("canvas[tabindex='0']")
 
@@ -223,6 +249,13 @@ def test_it_lives_wherever_it_was_saved(anywhere):
     assert "after “<start>”" in translator.locator(".guesses").inner_text()
     press(board(large), "Escape")
     assert "computed by Python" in hand(large) or large.locator(".crumbs").inner_text()
+
+
+def test_an_asker_of_the_other_text_is_the_newest_word_here(read_of):
+    """Three words are read, and the third asks; of the two that are written it is the second."""
+    at = {"written": "and laptop", "asker": 2, "at": "decoder/layer 1/self-attention/head 1"}
+    page = read_of(Machine(BOTH, "shop sells apple", APPLE_WORDS, **at))
+    assert "q: what “laptop” looks for" in words(page)
 
 
 def switches(page) -> list[str]:

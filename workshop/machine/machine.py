@@ -90,11 +90,9 @@ class Machine(Widget):
             as_labels("text", text) if self._fixed and not isinstance(text, str) else None
         )
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
-        words = self._tokens or text.split()
         if isinstance(asker, str):
-            if asker not in words:
-                raise ValueError(f"asker is {said(asker)}, but must be one of the text's words")
-            asker = words.index(asker)
+            side = self._asking(as_text("at", where.get("at", "")))
+            asker = _place_of(asker, self._read(side, written if side == "written" else text)[0])
         where["asker"] = asker
         where |= {"text": text, "written": written, "description": _deflated(self._described())}
         where["learned"] = b"" if self._remote else joined(p.weights)
@@ -312,8 +310,13 @@ class Machine(Widget):
         return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
                     self._asker(), causal=masked is not None)  # fmt: skip
 
+    def _asking(self, at: str) -> str:
+        """Whose words ask in a part: those of its first head."""
+        heads = [o for o in self._program.operations.values() if o.kind == "scores"]
+        return next((o.rows for o in heads if o.name.startswith(at)), self._sides[0])
+
     def _asker(self) -> int:
-        newest = len(next(iter(self.tokens.values()))) - 1
+        newest = len(self.tokens[self._asking(self.at)]) - 1
         return newest if self.asker is None else min(self.asker, newest)
 
     def _matrix(self, name: str) -> Drawing:
@@ -358,6 +361,14 @@ def _tokenizer_of(model: Any, vocab: Any, tokenizer: Any) -> Any:
     if not (hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")):
         raise TypeError(f"tokenizer is {said(tokenizer)}, but must encode a text and decode ids")
     return tokenizer
+
+
+def _place_of(asker: str, words: Sequence[str]) -> int:
+    """Where the word that asks stands. Raises ValueError unless it is one of those that can."""
+    if asker not in words:
+        some = ", ".join(visible(word) for word in words[:LIKELIEST])
+        raise ValueError(f"asker is {said(asker)}, but must be one of those that ask: {some}")
+    return [*words].index(asker)
 
 
 def _check_weights(p: Program) -> None:
