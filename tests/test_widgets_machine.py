@@ -163,6 +163,18 @@ def test_what_is_open_is_all_that_the_kernel_sends(one, monkeypatch):
     assert "x + positions" not in shown.kept["before"] and "next" in shown.kept["before"]
 
 
+def test_where_numbers_are_seen_the_kernel_sends_all_their_digits(one, monkeypatch):
+    """A step, what it was before, a head; of a map the pictures may be rounded."""
+    monkeypatch.setattr(machine, "IN_BROWSER", 10)
+    monkeypatch.setattr("workshop.widgets.base.EXACT", 10)
+    shown = Machine(one, SENTENCE, WORDS, changes=[{"at": "x", "row": 0, "column": 0, "value": 9}])
+    for at, exact in {"": False, "layer 1/add 1": True, "layer 1/attention/head 1": True}.items():
+        shown.at = at
+        sent = [*shown.kept["values"].items(), *shown.kept["before"].items()]
+        steps = {part["step"] for name, part in sent if name != "next"}
+        assert (steps == {0}) == exact
+
+
 @pytest.fixture(scope="module")
 def today():
     torch.manual_seed(0)

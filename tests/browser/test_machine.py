@@ -1,5 +1,7 @@
 """The machine by mouse, keys and typing: what it computes, and that Python hears it."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from browser.harness import frames, press
 from helpers.examples import APPLE, APPLE_WORDS
 from helpers.models import DecoderOnly, Transformer
 from workshop import Machine
+from workshop.machine import machine
 
 SETUP = """
 import numpy as np, torch
@@ -256,6 +259,19 @@ def test_an_asker_of_the_other_text_is_the_newest_word_here(read_of):
     at = {"written": "and laptop", "asker": 2, "at": "decoder/layer 1/self-attention/head 1"}
     page = read_of(Machine(BOTH, "shop sells apple", APPLE_WORDS, **at))
     assert "q: what “laptop” looks for" in words(page)
+
+
+def test_what_the_kernel_computes_is_drawn_to_its_printed_digits(read_of, monkeypatch):
+    """More numbers than are saved exactly elsewhere; one of them changed, and nothing else."""
+    monkeypatch.setattr(machine, "IN_BROWSER", 10)
+    model = DecoderOnly(7, 10, 512, 2, 16, 1)
+    change = {"at": "layer 1/add 1", "row": 0, "column": 0, "value": 9.5}
+    at = {"at": "layer 1/add 1", "changes": [change]}
+    shown = Machine(model, " ".join([*APPLE_WORDS, *APPLE_WORDS[:3]]), APPLE_WORDS, **at)
+    page, expected = read_of(shown), shown.values["layer 1/add 1"][:, :16]
+    numbers = [text for text in words(page) if re.fullmatch(r"−?\d+\.\d\d", text)]
+    assert numbers[-expected.size :] == [f"{x:z.2f}".replace("-", "−") for x in expected.flat]
+    assert shown.kept["before"].keys() >= {"layer 1/add 1"}
 
 
 def switches(page) -> list[str]:

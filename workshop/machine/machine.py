@@ -268,13 +268,16 @@ class Machine(Widget):
     def _seen(self) -> dict[str, Any]:
         """Matrices of the part that is open, and all that the chosen number is made of."""
         p, now, before = self._program, self.values, self.before
-        asked = made_of(p, self.cell)  # these are added up, the others only seen
-        names = dict.fromkeys([*shown(p, self.at), *asked, p.output])
+        names, numbers = shown(p, self.at), made_of(p, self.cell)
+        if self.at in p.operations or f"{self.at}/scores" in p.operations:
+            numbers = [*numbers, *names]  # a map has pictures alone, of which steps are enough
+        names = dict.fromkeys([*names, *numbers, p.output])
         moved = [name for name in names if not np.array_equal(now[name], before[name])]
+        ways = {name: exactly if name in numbers else pack for name in names}
         return {
             "at": self.at, "cell": self.cell, "tokens": self.tokens, "ids": self._ids(),
-            "values": {name: (exactly if name in asked else pack)(now[name]) for name in names},
-            "before": {name: pack(before[name]) for name in moved},
+            "values": {name: ways[name](now[name]) for name in names},
+            "before": {name: ways[name](before[name]) for name in moved},
             "weights": needed(p, self.cell, now, self._ids()),
         }  # fmt: skip
 
