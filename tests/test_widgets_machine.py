@@ -236,6 +236,7 @@ REFUSED = [
     ({"temperature": 0}, "temperature is 0"),
     ({"changes": [{"at": "nothing", "off": True}]}, "changes has one in which at is 'nothing'"),
     ({"changes": [{"at": "x", "off": True}]}, "which cannot be switched off"),
+    ({"changes": [{"at": "one-hot", "row": 0, "column": 0, "value": 1}]}, "chosen by words"),
     ({"changes": [{"at": "x", "row": 6, "column": 0, "value": 1}]}, "row is 6"),
     ({"changes": [{"at": "x", "row": 0, "column": 3, "value": 1}]}, "column is 3"),
     ({"changes": [{"at": "x", "row": 0, "column": 0, "value": np.nan}]}, "value is nan"),

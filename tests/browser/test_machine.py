@@ -274,6 +274,26 @@ def test_what_the_kernel_computes_is_drawn_to_its_printed_digits(read_of, monkey
     assert shown.kept["before"].keys() >= {"layer 1/add 1"}
 
 
+@pytest.mark.parametrize("count, step, said", [(7, "one-hot", "one-hot"), (600, "ids", "number")])
+def test_the_row_of_a_word_is_chosen_by_its_word(page_of, count, step, said):
+    """Neither mouse, keys nor a field change it: the title of the picture says what does."""
+    vocab = [f"w{i}" for i in range(count)]
+    cell = {"at": step, "cell": [step, 1, 0]}
+    page = page_of(Machine(DecoderOnly(len(vocab), 8, 8, 2, 16, 1), "w1 w2 w3", vocab, **cell))
+    canvas = board(page)
+    box = canvas.bounding_box()
+    x, y = box["x"] + 70, box["y"] + 100
+    page.mouse.move(x, y)
+    assert "type another word" in canvas.get_attribute("title")
+    page.mouse.down()
+    page.mouse.move(x, y - 40)
+    page.mouse.up()
+    press(canvas, "+")
+    assert said in hand(page) and "type another word" in hand(page)
+    assert not page.get_by_role("spinbutton").count() and not page.locator(".marks").is_visible()
+    assert canvas.evaluate("canvas => canvas.style.cursor") == "pointer"
+
+
 def switches(page) -> list[str]:
     """What the part that is open can be without."""
     return page.locator(".machine label.toggle").all_inner_texts()

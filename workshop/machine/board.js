@@ -3,6 +3,7 @@ import { h, sheet, visible } from "../widgets/shared.js";
 import { css, Palette } from "../widgets/palette.js";
 
 const AROUND = 200; // pixels above and below what is in sight that are drawn, too
+const drags = (item) => item.number && !item.fixed;
 const SIZE = "px system-ui, sans-serif";
 
 export class Board {
@@ -56,18 +57,18 @@ export class Board {
     if (!item) return;
     this.focus(item);
     this.held = { item, y: event.clientY, moved: 0 };
-    if (item.number) this.canvas.setPointerCapture(event.pointerId);
+    if (drags(item)) this.canvas.setPointerCapture(event.pointerId);
   }
   move(event) {
     const item = this.held?.item;
     if (!item) {
       const over = this.under(event);
-      this.canvas.style.cursor = over ? (over.number ? "ns-resize" : "pointer") : "";
-      this.canvas.title = over?.tip ?? "";
+      this.canvas.style.cursor = over ? (drags(over) ? "ns-resize" : "pointer") : "";
+      this.canvas.title = over?.fixed || over?.tip || "";
       return;
     }
     const moved = this.held.y - event.clientY;
-    if (!item.number || (!this.held.moved && Math.abs(moved) < 4)) return;
+    if (!drags(item) || (!this.held.moved && Math.abs(moved) < 4)) return;
     this.held.moved = moved;
     this.on.drag(item, moved, false);
   }

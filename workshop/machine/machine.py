@@ -207,6 +207,8 @@ class Machine(Widget):
             if name in p.weights or p.operations[name].kind not in OFF:
                 raise ValueError(f"at is {name!r}, which cannot be switched off")
             return {"at": name, "off": True}
+        if name in p.operations and p.operations[name].kind in ("one-hot", "ids"):
+            raise ValueError(f"at is {name!r}, but its rows are chosen by words: set another text")
         rows, columns = (p.weights.get(name) if name in p.weights else self.before[name]).shape
         made = {"at": name, "row": as_whole("row", change.get("row"), 0, rows - 1)}
         if "values" not in change:

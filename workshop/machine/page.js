@@ -29,6 +29,11 @@ import { headScene } from "./head.js";
 
 const AWAY =
   "This is computed by Python. If nothing appears, run the cell that shows this machine.";
+/** Numbers that nobody sets by hand, and why. */
+const CHOSEN = {
+  "one-hot": "A one-hot row is chosen by its word: type another word.",
+  ids: "This number stands for a word: type another word.",
+};
 const NAMED = { scale: "÷ √d", mask: "mask", places: "positions", waves: "positions" };
 /** What can be switched off in an open group: [name on its switch, operation]. Where layers are, each has its own. */
 function switches(engine, at) {
@@ -104,6 +109,7 @@ async function render({ model, el }) {
     lit: [],
     sources: new Set(),
     off: new Set(),
+    fixed: (name) => CHOSEN[engine.by[name]?.kind] ?? "",
     tokens: {},
     texts: {},
   };
@@ -187,7 +193,8 @@ async function render({ model, el }) {
     [view.sources, view.lit] = [new Set(), []];
     const none = !matrix || i >= matrix.rows || j >= matrix.columns;
     const over = board.item && !board.item.number;
-    if (none || over) setter.remove();
+    const fixed = none ? "" : view.fixed(name);
+    if (none || over || fixed) setter.remove();
     else if (!setter.isConnected) trailOf.before(setter);
     if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
     const place = { name, row: i, column: j };
@@ -215,7 +222,12 @@ async function render({ model, el }) {
       });
     const before =
       cellText(was) === cellText(value) ? [] : [h("strong", {}, `before: ${cellText(was)}`)];
-    say(words, formula, before, parts.length ? ["made of", ...parts] : []);
+    say(
+      words,
+      formula,
+      fixed ? [...before, fixed] : before,
+      parts.length ? ["made of", ...parts] : [],
+    );
   }
   /** Into the panel; its field stays, for somebody may be typing there. */
   function say(words, formula, before, parts) {
@@ -404,7 +416,7 @@ async function render({ model, el }) {
   const step = ({ name }) => 10 ** Math.round(Math.log10(largestOf(view.before[name])) - 1.3);
   function change(place, value, done) {
     const { name, row: i, column: j } = place;
-    if (!Number.isFinite(value) || !Number.isFinite(at(place))) return;
+    if (view.fixed(name) || !Number.isFinite(value) || !Number.isFinite(at(place))) return;
     const { data, columns } = view.values[name];
     const own = [...data.slice(i * columns, (i + 1) * columns)];
     const all = engine.by[name]?.kind === "softmax";

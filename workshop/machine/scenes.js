@@ -230,6 +230,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const colour = engine.by[name]?.colour ?? "x";
   const largest = (view.largest[name] ??= largestOf(before[name] ?? matrix)); // a change keeps the scale
   const same = before[name]?.data.length === matrix.data.length;
+  const fixed = view.fixed(name);
   const wide = how.wide ?? CELL;
   const written = how.shown || isLong(matrix) ? (value) => inLine(cellText(value)) : cellText;
   return columns.map((column, n) => {
@@ -242,6 +243,7 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
       : {
           key,
           number: true,
+          fixed,
           at: place,
           source: sources.has(key),
           changed: same && differs(value, before[name].data[k]),
