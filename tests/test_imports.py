@@ -8,36 +8,43 @@ import sys
 
 import pytest
 
-NUMPY_ROOMS = ["helpers", "helpers.text", "helpers.attention", "helpers.blocks",
-               "helpers.decoding", "workshop.figures", "workshop.machine.of_arrays", "workshop",
-               "workshop.drawings", "workshop.widgets", "workshop.checks",
-               "workshop.mine"]  # fmt: skip
+LIGHT = ["helpers.text", "helpers.attention", "helpers.blocks", "helpers.decoding", "workshop",
+         "workshop.machine.of_arrays", "workshop.checks", "workshop.mine"]  # fmt: skip
+DRAWING = ["workshop.figures", "workshop.drawings", "workshop.widgets"]
+DOOR = """
+import importlib, pkgutil, sys
+for first in ("workshop", "workshop.checks", "workshop.tables"):
+    for name in [name for name in sys.modules if name.startswith("workshop")]:
+        del sys.modules[name]
+    importlib.import_module(first)
+    import workshop
+    for room in ("checks", "tables", "drawings", "widgets", "exercises", "mine"):
+        importlib.import_module(f"workshop.{room}")
+    print({m.name for m in pkgutil.iter_modules(workshop.__path__)} & set(workshop.__all__))
+    print([n for n in workshop.__all__ if "module" in str(type(getattr(workshop, n)))])
+    print(len(workshop.__all__) > 30)
+"""
 
 
-@pytest.mark.parametrize("room", NUMPY_ROOMS)
-def test_numpy_rooms_do_not_import_torch(room):
-    code = f"import sys, {room}; print(sorted({{'torch', 'matplotlib'}} & set(sys.modules)))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == (
-        "['matplotlib']" if room.endswith(("figures", "drawings", "widgets")) else "[]"
-    )
+def said(code: str) -> list[str]:
+    """The lines that a new Python prints."""
+    call = [sys.executable, "-c", code]
+    return subprocess.run(call, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
-def test_the_package_itself_imports_nothing():
-    code = "import sys; before = set(sys.modules); import helpers; print(set(sys.modules) - before)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "{'helpers'}"
+def test_numpy_rooms_import_neither_torch_nor_exercises_and_draw_only_where_it_is_their_work():
+    """What is loaded stays loaded: one Python tells it of one room after the other."""
+    loaded = "for m in sys.modules if m in ('torch', 'matplotlib') or '.exercises.n' in m"
+    lines = [f"import {room}; print(*[m {loaded}])" for room in LIGHT + DRAWING]
+    asked = "from workshop.mine import softmax; print(softmax.__module__, 'torch' in sys.modules)"
+    empty = "import sys; old = {*sys.modules}; import helpers; print(*{*sys.modules} - old)"
+    assert said("\n".join([empty, *lines, asked])) == [
+        "helpers", *[""] * len(LIGHT), *["matplotlib"] * len(DRAWING), "helpers.attention False"
+    ]  # fmt: skip
 
 
-def test_checks_load_no_exercise_until_one_is_asked_for():
-    """Then they load all of them, and still no PyTorch."""
-    code = """import sys, workshop.checks, workshop.mine
-def loaded(): return [m for m in sys.modules if m.startswith("workshop.exercises.n")]
-print(loaded())
-from workshop.mine import softmax
-print(len(loaded()) >= 13, softmax.__module__, "torch" in sys.modules)"""
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.splitlines() == ["[]", "True helpers.attention False"]
+def test_the_door_hands_out_functions_in_whatever_order_rooms_are_imported():
+    assert said(DOOR) == ["set()", "[]", "True"] * 3
 
 
 def test_helpers_never_import_the_workshop(root):
@@ -46,18 +53,6 @@ def test_helpers_never_import_the_workshop(root):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(name.split(".")[0] == "workshop" for name in names), path
-
-
-@pytest.mark.parametrize("first", ["workshop", "workshop.checks", "workshop.tables"])
-def test_the_door_hands_out_functions_in_whatever_order_rooms_are_imported(first):
-    code = f"""import {first}, importlib, pkgutil, workshop
-for room in ("checks", "tables", "drawings", "widgets", "exercises", "mine"):
-    importlib.import_module(f"workshop.{{room}}")
-assert not {{m.name for m in pkgutil.iter_modules(workshop.__path__)}} & set(workshop.__all__)
-assert all(not str(type(getattr(workshop, name))).count("module") for name in workshop.__all__)
-print(len(workshop.__all__))"""
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(out.stdout) > 30
 
 
 @pytest.mark.parametrize("room", "checks widgets drawings mine figures".split())
