@@ -16,6 +16,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+STATE = "application/vnd.jupyter.widget-state+json"
+VIEW = "application/vnd.jupyter.widget-view+json"
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -31,15 +33,14 @@ def links(ci):
     return ci("links")
 
 
-@pytest.fixture(scope="module")
-def project():
-    """pyproject.toml."""
-    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-
 @each_notebook
-def test_notebook_is_canonical(tool, path):
-    tool.check(path)
+def test_notebook_is_canonical(tool, links, path):
+    """And its addresses are those of pyproject.toml, Colab's that of this notebook."""
+    text, repo = path.read_bytes().decode(), links.repository()
+    assert text == tool.canonical(nbformat.reads(text, as_version=4)), "run `make notebooks`"
+    assert links.PLACE.sub(rf"\g<1>{repo}", text) == text, "run `make links`"
+    place = f"(https://colab.research.google.com/github/{repo}/blob/main/notebooks/{path.name})"
+    assert f"[Open in Colab]{place}" in text
 
 
 def stream(text, name="stdout"):
@@ -58,12 +59,18 @@ def cell(kind, source, id, metadata=None, outputs=(), count=7):
     return made
 
 
-def messy_cells():
-    """Cells as editors leave them: random ids, timings, cut streams."""
+def book(*cells, **metadata):
+    """A notebook of these cells."""
+    made = {"cells": list(cells), "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    return nbformat.from_dict(made)
+
+
+def messy():
+    """Cells as editors leave them: random ids, timings, cut streams, the writer's Python."""
     times = {"execution": {"iopub.execute_input": "2024-05-05T10:00:00Z"}, "tags": ["b", "a"]}
     alt = {"image/png": {"alt": "A line.", "width": 600, "height": 9}, "isolated": True}
     value = {"output_type": "execute_result", "execution_count": 41, "metadata": {}, "data": {}}
-    return [
+    return book(
         cell("markdown", "# 99 · A trial\n\nWords.  \n", "8f14e45f"),
         cell("markdown", "## See it", "0b5c3d1e-93a4-4c39-8f0e-1f2a3b4c5d6e"),
         cell("code", "print('é')   \n", "Wf5KrEb6vrkR", times, [stream("a"), stream("b")]),
@@ -72,25 +79,16 @@ def messy_cells():
         cell("code", "y", "kept-name", {}, [stream("a"), stream("b", "stderr"), stream("c")]),
         cell("code", "predict(\n    'Why?'\n)", "why", {"jupyter": {"outputs_hidden": True}}),
         cell("code", "z", "because", {}, [stream("\r 0%\r50%"), stream("\rdone\nnext\r")]),
-    ]
-
-
-def messy():
-    """A notebook of such cells, with the state of no widget and its writer's Python version."""
-    state = {"widgets": {"application/vnd.jupyter.widget-state+json": {"state": {}}}}
-    info = {"language_info": {"name": "python", "version": "3.12.1"}, "kernelspec": {"name": "x"}}
-    return nbformat.from_dict(
-        {"cells": messy_cells(), "metadata": state | info, "nbformat": 4, "nbformat_minor": 5}
+        widgets={STATE: {"state": {}}},
+        language_info={"name": "python", "version": "3.12.1"},
+        kernelspec={"name": "x"},
     )
 
 
-@pytest.fixture
-def tidied(tool):
-    """The messy notebook in canonical form, as plain data."""
-    return json.loads(tool.canonical(messy()))
-
-
-def test_canonical_cells_have_readable_ids_and_nothing_volatile(tidied):
+def test_canonical_cells_have_readable_ids_and_nothing_volatile(tool):
+    once = tool.canonical(messy())
+    assert once.endswith("}\n") and tool.canonical(nbformat.reads(once, as_version=4)) == once
+    tidied = json.loads(once)
     ids = ["a-trial", "see-it-2", "print", "see-it", "kept-name", "y", "why", "because"]
     assert [cell["id"] for cell in tidied["cells"]] == ids
     assert tidied["metadata"] == {
@@ -101,10 +99,12 @@ def test_canonical_cells_have_readable_ids_and_nothing_volatile(tidied):
     assert left[:6] == [{}, {}, {"tags": ["a", "b"]}, {}, {}, {}]
     # the code of a question holds its reason, that of the next cell the answer: both are folded
     assert left[6:] == [{"cellView": "form", "jupyter": {"source_hidden": True}}] * 2
+    assert tidied["cells"][0]["source"][-1] == "Words."
 
 
-def test_canonical_outputs_are_counted_and_merged_and_keep_alt_text(tidied):
-    code = [cell for cell in tidied["cells"] if cell["cell_type"] == "code"]
+def test_canonical_outputs_are_counted_and_merged_and_keep_alt_text(tool):
+    cells = json.loads(tool.canonical(messy()))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4, 5, 6]
     outputs = [cell["outputs"] for cell in code]
     assert outputs[0] == [stream(["ab"])] and outputs[2][0]["execution_count"] == 3
@@ -114,15 +114,6 @@ def test_canonical_outputs_are_counted_and_merged_and_keep_alt_text(tidied):
     assert outputs[5] == [stream(["done\n", "next\r"])]  # of a progress bar the last state
 
 
-def test_canonical_text_is_stable(tool):
-    for notebook in (messy(), with_widgets()):
-        once = tool.canonical(notebook)
-        assert tool.canonical(nbformat.reads(once, as_version=4)) == once
-        assert once.endswith("}\n")
-
-
-STATE = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
 HEX = "0123456789abcdef0123456789abcdef"
 
 
@@ -160,18 +151,13 @@ def shows(id):
     return {"output_type": "display_data", "data": data, "metadata": {"image/png": {"alt": "w"}}}
 
 
-def with_widgets():
-    """A notebook whose cells show a widget twice, another one, and one that is lost."""
-    cells = [
-        cell("code", "x", "a", {}, [shows("outer")]),
-        cell("code", "x", "see-it", {}, [shows(HEX), shows("lost"), shows("outer")]),
-    ]
-    saved = {STATE: {"state": saved_models(), "version_major": 2, "version_minor": 0}}
-    return {"cells": cells, "metadata": {"widgets": saved}, "nbformat": 4, "nbformat_minor": 5}
-
-
 def test_widgets_are_named_after_their_cells_and_keep_what_they_need(tool):
-    widgets = json.loads(tool.canonical(with_widgets()))
+    """Cells that show a widget twice, another one, and one that is lost."""
+    first = cell("code", "x", "a", {}, [shows("outer")])
+    second = cell("code", "x", "see-it", {}, [shows(HEX), shows("lost"), shows("outer")])
+    once = tool.canonical(book(first, second, widgets={STATE: {"state": saved_models()}}))
+    assert tool.canonical(nbformat.reads(once, as_version=4)) == once
+    widgets = json.loads(once)
     saved = widgets["metadata"]["widgets"][STATE]["state"]
     inner, outer = "widget-see-it", "widget-a"
     assert set(saved) == {inner, outer, f"{inner}-layout", f"{outer}-layout"}
@@ -181,14 +167,14 @@ def test_widgets_are_named_after_their_cells_and_keep_what_they_need(tool):
     state, buffers = saved[inner]["state"], saved[inner]["buffers"]
     assert (state["layout"], state["_esm"]) == (f"IPY_MODEL_{inner}-layout", "export default {}")
     assert [b["path"] for b in buffers] == [["arrays", "a", "bytes"], ["arrays", "b", "bytes"]]
-    assert buffers[0]["data"] == "AAAA" and HEX not in json.dumps(widgets)
+    assert buffers[0]["data"] == "AAAA" and HEX not in once
     assert re.findall(r'_module_version": "([^"]*)"', json.dumps(saved[outer])) == ["*", "*"]
     assert saved[f"{outer}-layout"]["state"] == {"width": "9px"}
 
 
 @pytest.fixture
 def command(tool, tmp_path, monkeypatch):
-    """`command("--check")`: run tools/notebooks.py on tmp_path; what it says of a failure."""
+    """`command("98")`: run tools/notebooks.py on tmp_path; what it says of a failure."""
     monkeypatch.setattr(tool, "NOTEBOOKS", tmp_path)
 
     def run(*arguments):
@@ -198,10 +184,9 @@ def command(tool, tmp_path, monkeypatch):
     return run
 
 
-def written(path, cells, tool):
+def written(path, tool, *cells):
     """A notebook of these cells in canonical form, as a file."""
-    made = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    path.write_text(tool.canonical(made), encoding="utf-8")
+    path.write_text(tool.canonical(book(*cells)), encoding="utf-8")
     return path
 
 
@@ -219,7 +204,7 @@ def test_a_second_run_changes_nothing_and_jupytext_brings_back_what_it_takes(
         cell("code", "random.random()", "draw", {"tags": ["nbval-ignore-output"]}),
         cell("code", WIDGET, "touch"),
     ]
-    path, script = written(tmp_path / "98_trial.ipynb", cells, tool), tmp_path / "t.py"
+    path, script = written(tmp_path / "98_trial.ipynb", tool, *cells), tmp_path / "t.py"
     shutil.copy(ROOT / "pyproject.toml", tmp_path)  # tells jupytext what to take
     assert command("98") is None
     once = path.read_bytes()
@@ -231,29 +216,15 @@ def test_a_second_run_changes_nothing_and_jupytext_brings_back_what_it_takes(
     subprocess.run([*call, "--to", "ipynb", "--update", script, "-o", path], cwd=ROOT, check=True)
     assert command() is None
     assert path.read_bytes() == once.replace(b"A trial", b"The trial")
-    assert command("--check") is None
 
 
 @pytest.mark.slow
 def test_failing_cell_is_named_and_leaves_the_file(tool, command, tmp_path):
-    path = written(tmp_path / "97_trial.ipynb", [cell("code", "1 / 0", "bad")], tool)
+    path = written(tmp_path / "97_trial.ipynb", tool, cell("code", "1 / 0", "bad"))
     before = path.read_bytes()
     assert command() == "97_trial.ipynb: cell bad: ZeroDivisionError: division by zero"
     assert path.read_bytes() == before
-
-
-def test_unknown_names_and_what_is_not_canonical_are_told(command, tmp_path):
     assert command("55") == "no notebook begins with '55'"
-    (tmp_path / "96_messy.ipynb").write_text(json.dumps(messy(), indent=1), encoding="utf-8")
-    assert command("--check") == "96_messy.ipynb: not canonical, run `make notebooks`"
-
-
-@each_notebook
-def test_every_address_is_that_of_pyproject_and_colab_opens_this_notebook(links, path):
-    text, repo = path.read_text(encoding="utf-8"), links.repository()
-    assert links.PLACE.sub(rf"\g<1>{repo}", text) == text, "run `make links`"
-    place = f"(https://colab.research.google.com/github/{repo}/blob/main/notebooks/{path.name})"
-    assert f"[Open in Colab]{place}" in text
 
 
 OLD = """\
@@ -287,7 +258,8 @@ def bounds(lines) -> dict[str, str]:
     return {name: bound for name, _, bound in (line.partition(">=") for line in lines)}
 
 
-def test_conda_environment_is_in_step(project):
+def test_conda_environment_is_in_step():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
     wanted = bounds(wanted + extras["lab"] + extras["pretrained"])
@@ -305,20 +277,19 @@ def test_conda_environment_is_in_step(project):
 TESTS = ["check", "test", "test-all"]  # each contains the one before
 
 
-def recipe(target: str) -> list[str]:
-    """The commands for style and tests that make would run for a target."""
-    call = ["make", "--no-print-directory", "-n", target]
-    said = subprocess.check_output(call, cwd=ROOT, text=True)
-    return [line for line in said.splitlines() if "ruff" in line or "pytest" in line]
+def recipes(*targets: str) -> list[str]:
+    """The commands that make would run."""
+    call = ["make", "--no-print-directory", "-n", *targets]
+    return subprocess.check_output(call, cwd=ROOT, text=True).splitlines()
 
 
 def test_each_test_command_contains_the_one_before():
-    style, runs = zip(*(recipe(target) for target in TESTS), strict=True)
+    said = [line for line in recipes(*TESTS) if "ruff" in line or "pytest" in line]
+    style, runs = said[::2], said[1::2]
     assert len(set(style)) == 1 and "ruff check" in style[0] and "ruff format --check" in style[0]
     assert not shutil.which("npm") or style[0].endswith("npm run --silent check --")
-    chosen = [run.partition(" --durations 10 ")[2] for run in runs]
     nbval = "--nbval --nbval-current-env"
-    assert chosen == [
+    assert [run.partition(" --durations 10 ")[2] for run in runs] == [
         '-m "not slow and not long" tests',
         f'{nbval} -m "not long" tests notebooks',
         f"{nbval} tests notebooks",
@@ -344,10 +315,7 @@ def test_ci_runs_all_tests_and_a_missing_browser_fails():
 @pytest.mark.slow
 def test_make_lab_trusts_the_notebooks_first(tmp_path):
     """Else JupyterLab shows pictures instead of the saved widgets."""
-    lines = subprocess.check_output(
-        ["make", "--no-print-directory", "-n", "lab"], cwd=ROOT, text=True
-    ).splitlines()
-    trust, lab = lines[-2:]
+    trust, lab = recipes("lab")[-2:]
     assert "jupyter trust" in trust and "jupyter lab" in lab
     environment = os.environ | {"JUPYTER_DATA_DIR": str(tmp_path)}
     done = subprocess.run(trust, shell=True, cwd=ROOT, env=environment, capture_output=True)
@@ -361,8 +329,6 @@ def test_files_that_make_names_exist_and_git_ignores_the_site_alone():
     """`site/` without the slash before it would hide the parts of the pages as well."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     named = re.findall(r"\$\(BIN\)/python (\S+\.py)|jupyter lab (\S+)", makefile)
-    assert len(named) >= 5 and all(
-        (ROOT / (script or lesson)).is_file() for script, lesson in named
-    )
+    assert len(named) >= 5 and all((ROOT / (one or other)).is_file() for one, other in named)
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     assert "/site/" in ignored and "site/" not in ignored

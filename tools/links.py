@@ -6,21 +6,19 @@ python tools/links.py owner/name    write it there first
 
 import re
 import sys
-import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = re.compile(
     r"((?:git\+|git clone |^Repository = \")https://github\.com/"
-    r"|https://colab\.research\.google\.com/github/)[\w.-]+/[\w.-]+?(?=\.git\b|[^\w.-]|$)",
+    r"|https://colab\.research\.google\.com/github/)([\w.-]+/[\w.-]+?)(?=\.git\b|[^\w.-]|$)",
     re.MULTILINE,
 )
 
 
 def repository(root: Path = ROOT) -> str:
-    """The owner and the name, as pyproject.toml has them."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return project["urls"]["Repository"].removeprefix("https://github.com/")
+    """The owner and the name, as pyproject.toml has them: its first such place."""
+    return PLACE.search((root / "pyproject.toml").read_text("utf-8"))[2]
 
 
 def stamp(root: Path = ROOT, new: str = "") -> None:

@@ -1,9 +1,6 @@
-"""Execute the notebooks and keep them in one canonical form, or name those that are not in it.
+"""Execute the notebooks and keep them in one canonical form.
 
-    python tools/notebooks.py [05 ...]          execute and write in canonical form
-    python tools/notebooks.py --check [05 ...]  execute nothing and write nothing
-
-A name is the beginning of a file name: `05`, or `05_softmax`; without names, all notebooks.
+python tools/notebooks.py [05 ...]  those whose file names begin so (`05`, `05_softmax`), else all
 """
 
 import itertools
@@ -29,17 +26,12 @@ LAYOUT = "IPY_MODEL_"  # before the id of a model where another model's state re
 COALESCE = CoalesceStreamsPreprocessor()  # how streams were cut depends on timing
 QUESTION = re.compile(r"^predict\(", re.MULTILINE)
 FOLDED_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # Colab; JupyterLab
-SLUG = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-RANDOM = re.compile(r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*")  # what editors give a new cell
+RANDOM = r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*$"  # the id that an editor gives a new cell
+CHOSEN = re.compile(rf"(?!{RANDOM})[a-z][a-z0-9]*(-[a-z0-9]+)*")  # and those that an author gave
 
 
 class NotebookError(Exception):
-    """A notebook that can't be found, is not canonical, or whose cell fails."""
-
-
-def is_chosen(name: str) -> bool:
-    """Whether an author gave this id to a cell, and not an editor."""
-    return bool(SLUG.fullmatch(name)) and not RANDOM.fullmatch(name)
+    """A notebook that can't be found, or whose cell fails."""
 
 
 def derived_id(cell) -> str:
@@ -59,7 +51,7 @@ def unique(wanted: str, taken: set[str]) -> str:
 
 def name_cells(cells) -> None:
     """Give every cell a readable id of its own; the chosen ones stay."""
-    taken, seen = set(filter(is_chosen, (cell.get("id", "") for cell in cells))), set()
+    taken, seen = {cell.id for cell in cells if CHOSEN.fullmatch(cell.get("id", ""))}, set()
     for cell in cells:
         if cell.get("id") not in taken - seen:
             cell["id"] = unique(derived_id(cell), taken)
@@ -75,10 +67,8 @@ def is_gap(state: dict, path: list[str]) -> bool:
     """Whether the state has the place of a buffer, empty; an update leaves old buffers behind."""
     *parents, last = path
     for key in parents:
-        state = state.get(key)
-        if not isinstance(state, dict):
-            return False
-    return state.get(last) is None
+        state = state.get(key) if isinstance(state, dict) else None
+    return isinstance(state, dict) and state.get(last) is None
 
 
 def any_version(values: dict) -> dict:
@@ -121,10 +111,10 @@ def clean_output(output, count: int) -> None:
     """Keep of an output's metadata only a picture's words and width; number it like its cell."""
     if "metadata" in output:
         told = {k: v for k, v in output.metadata.items() if isinstance(v, dict) and "alt" in v}
-        output["metadata"] = {
-            kind: {name: of[name] for name in ("alt", "width") if name in of}
-            for kind, of in told.items()
+        kept = {
+            k: {name: v[name] for name in ("alt", "width") if name in v} for k, v in told.items()
         }
+        output["metadata"] = kept
     if "execution_count" in output:
         output["execution_count"] = count
     for kind in {"image/png", "image/jpeg"} & output.get("data", {}).keys():
@@ -176,9 +166,8 @@ def execute(path: Path):
     except (CellControlSignal, DeadKernelError, RuntimeError) as error:
         what = f"{type(error).__name__}: {error}"
         for cell in notebook.cells:
-            for output in cell.get("outputs", []):
-                if output.output_type == "error":
-                    what = f"cell {cell.id}: {output.ename}: {output.evalue}"
+            if any(output.output_type == "error" for output in cell.get("outputs", [])):
+                what = f"cell {cell.id}: {error.ename}: {error.evalue}"
         raise NotebookError(f"{path.name}: {what}") from None
 
 
@@ -203,21 +192,14 @@ def run(path: Path) -> None:
     print(f"{path.name}: done")
 
 
-def check(path: Path) -> None:
-    """Raise NotebookError for a notebook that differs from its canonical form."""
-    if path.read_bytes() != canonical(nbformat.read(path, as_version=4)).encode():
-        raise NotebookError(f"{path.name}: not canonical, run `make notebooks`")
-
-
 def main() -> str | None:
     """Do it for every notebook named; the failure as one line, if there is one."""
     os.environ["OMP_NUM_THREADS"] = "1"  # sums in the same order on every machine
     os.environ["MY_TRANSFORMER"] = "off"  # a learner's answers neither read nor kept
     os.environ["PYTHONPATH"] = str(NOTEBOOKS.parent)  # the helpers of this tree
-    names = [name for name in sys.argv[1:] if name != "--check"]
     try:
-        for path in find(names):
-            (check if "--check" in sys.argv else run)(path)
+        for path in find(sys.argv[1:]):
+            run(path)
     except NotebookError as error:
         return str(error)
 
