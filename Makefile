@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets measure format links fresh grade ablations writer clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets format links fresh grade ablations writer clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -82,13 +82,10 @@ pictures: $(READY) ## draw the README's pictures from the machine, into .github/
 	$(BIN)/python tools/pictures.py
 
 bench: $(READY) ## measure our layers beside PyTorch's, the key-value cache, MiniLM, and memory
-	$(BIN)/python tests/bench_layers.py $(WHAT)
+	$(BIN)/python tools/bench_layers.py $(WHAT)
 
 bench-widgets: $(READY) ## measure the machine and the heatmap in a browser, beside PyTorch, interact, BertViz
-	$(BIN)/python tests/bench_widgets.py
-
-measure: $(READY) ## measure how the first notebooks read: minutes, pictures, screens without one
-	$(BIN)/python tests/measure_lessons.py $(NAME)
+	$(BIN)/python tools/bench_widgets.py
 
 format: $(READY) ## fix and format code and notebooks
 	$(BIN)/python -m ruff check --fix

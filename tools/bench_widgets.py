@@ -1,17 +1,17 @@
 """Measure the heatmap and the machine in JupyterLab and headless Chromium on this machine.
 
-    python tests/bench_widgets.py    some four minutes
+    python tools/bench_widgets.py    some four minutes
 
-The heatmap stands beside `ipywidgets.interact` + matplotlib, and its size beside that of BertViz's
-head view; the machine beside PyTorch: a slider whose callback in the kernel sets one number of the
-model, runs all of it again and sends eight numbers back. Times are in milliseconds:
+The heatmap stands beside `ipywidgets.interact` + matplotlib, and its size beside BertViz's head
+view; the machine beside PyTorch: a slider whose callback in the kernel sets one number of the
+model, runs all of it again and sends eight numbers back. A row of WAYS says what is shown, what is
+done to it, and its bars. Times are in milliseconds:
 
 first paint  from the command to run the cell to the end of the first frame with the picture
-temperature, head, hover; number, map, PyTorch
-             from the time stamp of a key press or a mouse move to the end of the frame in which
-             the picture has changed: median / 95th percentile. The machine's: a number of the
-             sentence changes where a head is open, then where the map is
-frame        median number of frames until then; 1 is the very next
+ms, 95 %     median and percentile, from the time stamp of a key press or a mouse move to the end
+             of the frame in which the picture has changed. The machine's: a number of the sentence
+             changes where a head is open, then where the map is
+frames       median number of frames until then; 1 is the very next
 handler      our handler, arithmetic and drawing alone, called one after the other: median
 of 60        60 events in one second: how many pictures were seen, in how many frames
 kB           what the cell adds to a notebook run by nbclient; of this the widgets' state
@@ -25,44 +25,43 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 import numpy as np
-from browser.harness import Lab, Server, launch, notebook_of
 from nbclient import NotebookClient
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tests"))
+
+from browser.harness import Lab, Server, launch, notebook_of  # noqa: E402
+
 LIMIT = 20.0  # seconds that one measurement may take
 
 
 class Act(NamedTuple):
-    """What a reader does, how and where (a selector), and how one sees that the picture changed.
+    """What a reader does, by which keys ("": by the mouse), where, and how its picture is known.
 
     `fire` is JavaScript that does it at once, the k-th of many, `first` what is done before all.
     """
 
-    how: str
+    keys: tuple[str, ...]
     where: str
     look: str
     fire: str = ""
-    first: str = ""
+    first: str = "() => {}"
 
 
-@dataclass
-class Way:
+class Way(NamedTuple):
     """A way to show something: cells, the second draws it; what is done to it; its bars."""
 
     name: str
-    of: str
     cells: tuple[str, ...]
     acts: dict[str, Act]
-    bars: dict[str, float] = field(default_factory=dict)
-    count: int = 30
+    bars: dict[str, float]
 
 
 # `look` gives a picture's fingerprint, 0 or "" while there is none. `quick` reads a few lines of
@@ -81,8 +80,8 @@ LOOK = """(quick) => {
   for (const sign of words) hash = (Math.imul(hash, 31) + sign.charCodeAt()) | 0;
   return hash;
 }"""
-
-# ---------------------------------------------------------------- the heatmap and others
+CANVAS, SLIDER = ".step canvas[tabindex='0']", ".widget-hslider .noUi-handle"
+ARROWS = ("ArrowRight", "ArrowLeft")
 
 ATTENTION = """
 import numpy as np
@@ -93,6 +92,9 @@ tokens = [words[i % 16] for i in range(N)]
 scores = np.random.default_rng(0).normal(size=(12, N, N)) * 2
 weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
 """
+OURS = "from workshop.widgets import AttentionHeatmap"
+SHOW = "AttentionHeatmap(scores=scores, tokens=tokens, d_k=64, softmax=True)"
+PLOT = "%matplotlib inline\nimport matplotlib.pyplot as plt\nfrom ipywidgets import interact"
 INTERACT = """
 @interact(temperature=(0.1, 5.0, 0.1))
 def draw(temperature=1.0):
@@ -103,49 +105,26 @@ def draw(temperature=1.0):
     plt.yticks(range(N), tokens)
     plt.show()
 """
+BERTVIZ = """
+import os, sys, torch
+sys.path.append(os.environ["BERTVIZ"])
+from bertviz import head_view
+"""
 LOOK_INTERACT = """() => {
   const picture = document.querySelector(".jp-OutputArea img");
   return picture?.complete && picture.naturalWidth ? picture.src : "";
 }"""
 HEATMAP = {
-    "temperature": Act("arrow", ".step input[aria-label='temperature']", LOOK,
+    "temperature": Act(ARROWS, ".step input[aria-label='temperature']", LOOK,
         "(slider, k) => { slider.value = k / 30 - 1; bench.send(slider, 'input'); }"),
-    "head": Act("arrow", ".step select[aria-label='head']", LOOK,
+    "head": Act(ARROWS, ".step select[aria-label='head']", LOOK,
         "(select, k) => { select.value = k % 12; bench.send(select, 'change'); }"),
-    "hover": Act("move", ".step canvas[tabindex='0']", LOOK, """(canvas, k) => {
+    "hover": Act((), CANVAS, LOOK, """(canvas, k) => {
           const { right, bottom } = canvas.getBoundingClientRect();
           const [clientX, clientY] = [right - 40 - 61 * (k % 5), bottom - 8 - 41 * (k % 6)];
           bench.send(canvas, "pointermove", { clientX, clientY });
         }"""),
 }  # fmt: skip
-SLIDER = ".widget-hslider .noUi-handle"
-PLOT = "%matplotlib inline\nimport matplotlib.pyplot as plt\nfrom ipywidgets import interact"
-
-
-def heatmap(n: int, bars: dict[str, float]) -> Way:
-    """The heatmap of 12 heads on n tokens."""
-    data = ATTENTION.format(imports="from workshop.widgets import AttentionHeatmap", n=n)
-    show = "AttentionHeatmap(scores=scores, tokens=tokens, d_k=64, softmax=True)"
-    bars = {"frames": 1, "of 60": 60} | bars
-    return Way("AttentionHeatmap", f"{n} tokens", (data, show), HEATMAP, bars)
-
-
-HEATMAPS = [heatmap(64, {"state": 100, "handler": 2}), heatmap(512, {"handler": 10})]
-
-
-def others(site: Path) -> list[Way]:
-    """What others offer for 64 tokens; BertViz lies in `site`."""
-    imports = f"import sys, torch; sys.path.append({str(site)!r})\nfrom bertviz import head_view"
-    view = "head_view([torch.tensor(weights)[None]], tokens)"
-    plot = {"temperature": Act("arrow", SLIDER, LOOK_INTERACT)}
-    return [
-        Way("interact + imshow", "64 tokens", (ATTENTION.format(imports=PLOT, n=64), INTERACT),
-            plot, count=12),
-        Way("BertViz head_view", "64 tokens", (ATTENTION.format(imports=imports, n=64), view), {}),
-    ]  # fmt: skip
-
-
-# ---------------------------------------------------------------- the machine and PyTorch
 
 MODELS = """
 import ipywidgets, numpy as np, torch
@@ -168,27 +147,18 @@ slider.observe(again, "value")
 ipywidgets.VBox([slider, answer])
 """
 LOOK_ANSWER = "() => document.querySelector('.widget-html-content')?.innerText"
-CANVAS = ".step canvas[tabindex='0']"
 MACHINE = {
-    "number": Act("plus", CANVAS, LOOK,
+    "number": Act(("+", "-"), CANVAS, LOOK,
         "(canvas, k) => bench.send(canvas, 'keydown', { key: k < 30 ? '+' : '-' })",
         f"""() => ["ArrowRight", "ArrowDown"].forEach((key) =>
           bench.send(document.querySelector("{CANVAS}"), "keydown", {{ key }}))"""),
-    "map": Act("up", ".step .hand input", LOOK, """(input, k) => {
+    "map": Act(("ArrowUp", "ArrowDown"), ".step .hand input", LOOK, """(input, k) => {
           input.value = Number(input.value) + (k < 30 ? 0.1 : -0.1);
           bench.send(input, "input");
-        }""", "() => document.querySelector('.step .crumbs button').click()"),
-    "PyTorch": Act("arrow", SLIDER, LOOK_ANSWER),
+        }""", "() => bench.run(3)"),
+    "PyTorch": Act(ARROWS, SLIDER, LOOK_ANSWER),
 }  # fmt: skip
 
-
-def machine(of: str, model: str, run: str, text: str, bars: dict[str, float]) -> Way:
-    """The machine on a model, open at a head, and a slider that lets PyTorch run it."""
-    cells = (MODELS.format(model=model, run=run), f"Machine({text})", CALLBACK)
-    return Way("Machine", of, cells, MACHINE, bars | {"first paint": 1000})
-
-
-HEAD = "at='encoder/layer 1/attention/head 1'"
 BOTH = "model(*(torch.arange(1, 1 + len(text.split()))[None] for text in (text, written)))"
 APPLES = """
 table, *W = (torch.tensor(APPLE[name]) for name in ("table", "W_q", "W_k", "W_v"))
@@ -212,20 +182,43 @@ words = [f"word{i}" for i in range(64)]
 model, text = DecoderOnly(64, 64, 64, 8, 256, 4).eval(), " ".join(words)
 table = model.tokens.weight
 """
-MACHINES = [
+
+
+def machine(name: str, model: str, run: str, shown: str, bars: dict[str, float]) -> Way:
+    """The machine on a model, open at a head, a slider that lets PyTorch run it, and the map."""
+    data, show = MODELS.format(model=model, run=run), f"machine = Machine({shown})\nmachine"
+    cells = (data, show, CALLBACK, "machine.at = ''")
+    return Way(f"Machine, {name}", cells, MACHINE, {"first paint": 1000} | bars)
+
+
+def heatmap(name: str, n: int, imports: str, show: str, acts: dict = HEATMAP, **bars: float) -> Way:
+    """A picture of attention among n tokens."""
+    return Way(f"{name}, {n} tokens", (ATTENTION.format(imports=imports, n=n), show), acts, bars)
+
+
+SMOOTH = {"frames": 1, "of 60": 60}
+AT = "model, text, words, written=written, at='encoder/layer 1/attention/head 1'"
+WAYS = [
     machine("apple", APPLES, "attend(*(table[:6] @ w for w in W))",
             "APPLE, 'the shop sells apple and banana', APPLE_WORDS, at='attention/head'",
-            {"frames": 1, "of 60": 60, "kB": 60}),
-    machine("thrones", THRONES, BOTH, f"model, text, words, written=written, {HEAD}",
-            {"frames": 1, "of 60": 60, "kB": 150}),
-    machine("translator", TRANSLATOR, BOTH, f"model, text, words, written=written, {HEAD}",
-            {"ms": 33, "kB": 900}),
+            SMOOTH | {"kB": 60}),
+    machine("thrones", THRONES, BOTH, AT, SMOOTH | {"kB": 150}),
+    machine("translator", TRANSLATOR, BOTH, AT, {"ms": 33, "kB": 900}),
     machine("4 × 8 heads", LAYERS, "model(torch.arange(64)[None])",
             "model, text, words, at='layer 1/attention/head 1'", {"ms": 50}),
+    heatmap("AttentionHeatmap", 64, OURS, SHOW, **SMOOTH, state=100, handler=2),
+    heatmap("AttentionHeatmap", 512, OURS, SHOW, **SMOOTH, handler=10),
+    heatmap("interact + imshow", 64, PLOT, INTERACT,
+            {"temperature": Act(ARROWS, SLIDER, LOOK_INTERACT)}),
+    heatmap("BertViz head_view", 64, BERTVIZ, "head_view([torch.tensor(weights)[None]], tokens)",
+            {}),
 ]  # fmt: skip
+OTHERS = (  # the heatmap must be so many times faster, or smaller, than what others offer
+    ("temperature ms", "AttentionHeatmap, 64 tokens", "interact + imshow, 64 tokens", 10),
+    ("kB", "AttentionHeatmap, 64 tokens", "BertViz head_view, 64 tokens", 1),
+)
 
-# ---------------------------------------------------------------- in the page
-
+# --------------------------------------------------------------------------------- in the page
 BENCH = """() => {
   const nextFrame = () => new Promise(requestAnimationFrame);
   // A message sent in a frame arrives when all of the frame is done: handlers, drawing, painting.
@@ -301,34 +294,29 @@ BENCH = """() => {
     },
   };
 }"""
-KEYS = {"arrow": ("ArrowRight", "ArrowLeft"), "plus": ("+", "-"), "up": ("ArrowUp", "ArrowDown")}
 
 
-class Stage:
-    """A page of JupyterLab in which one way after the other is measured."""
-
-    def __init__(self, browser, server: Server):
-        self.lab = Lab(browser, server)
-        self.page = self.lab.page
-        self.page.evaluate(BENCH)
+class Stage(Lab):
+    """JupyterLab in a page, in which one way after the other is measured."""
 
     def look(self, act: Act) -> None:
         """From now on look at what this act changes."""
+        self.page.evaluate(BENCH)
         self.page.evaluate(f"() => void (bench.look = {act.look})")
 
     def paint(self, way: Way) -> float:
-        """Run the first cell, measure until the second has drawn its picture, run the others."""
-        self.lab.open(notebook_of(*way.cells))
+        """Run the first cell, measure until the second has drawn its picture, run the third."""
+        self.open(notebook_of(*way.cells))
         self.look(next(iter(way.acts.values())))
-        self.page.evaluate("() => { delete bench.painted; return bench.run(0); }")
+        self.page.evaluate("() => bench.run(0)")
         self.page.evaluate("() => void bench.paint(1)")
         self.page.wait_for_function("bench.painted", timeout=1000 * LIMIT)
-        for i in range(2, len(way.cells)):
-            self.page.evaluate("i => bench.run(i)", i)
+        if way.cells[2:]:
+            self.page.evaluate("() => bench.run(2)")
         self.page.wait_for_timeout(1500)  # exact numbers arrive, scripts settle
         return self.page.evaluate("bench.painted")
 
-    def latency(self, act: Act, count: int) -> np.ndarray:
+    def latency(self, act: Act, count: int = 30) -> np.ndarray:
         """Milliseconds and frames from event to change, of real keys and moves: (count, 2)."""
         found: list[list[float]] = []
         while len(found) < count + 2 and sum(ms for ms, _ in found) < 1000 * LIMIT:
@@ -339,57 +327,37 @@ class Stage:
 
     def do(self, act: Act, k: int) -> None:
         """Press a key or move the mouse: the k-th time."""
-        target, mouse = self.page.locator(act.where), self.page.mouse
-        if act.how in KEYS:
-            target.focus()
-            self.arm("keydown")
-            return self.page.keyboard.press(KEYS[act.how][k % 22 >= 11])
-        target.scroll_into_view_if_needed()
-        box = target.bounding_box()
-        share = 0.25 + 0.7 * (0.618 * k % 1)
-        self.arm("pointermove")
-        mouse.move(box["x"] + share * box["width"], box["y"] + share * box["height"])
+        target, event = self.page.locator(act.where), "keydown" if act.keys else "pointermove"
+        target.focus() if act.keys else target.scroll_into_view_if_needed()
+        box, share = target.bounding_box(), 0.25 + 0.7 * (0.618 * k % 1)
+        self.page.evaluate("([event, limit]) => bench.arm(event, limit)", [event, LIMIT])
+        if act.keys:
+            self.page.keyboard.press(act.keys[k % 22 >= 11])
+        else:
+            self.page.mouse.move(box["x"] + share * box["width"], box["y"] + share * box["height"])
 
-    def arm(self, kind: str) -> None:
-        self.page.evaluate("([type, limit]) => bench.arm(type, limit)", [kind, LIMIT])
+    def figures(self, name: str, act: Act) -> dict[str, float]:
+        """What is measured of an act; its handler alone, where no kernel answers."""
+        self.look(act)
+        self.page.evaluate(act.first)
+        times, frames = self.latency(act).T
+        found = {"ms": np.median(times), "95 %": np.percentile(times, 95)}
+        found["frames"] = np.median(frames)
+        if act.fire:
+            element = self.page.locator(act.where)
+            call = f"(element, k) => bench.cost({act.fire}, element, k)"
+            found["handler"] = np.median([element.evaluate(call, k) for k in range(30)])
+        return {f"{name} {what}": float(x) for what, x in found.items()}
 
-    def cost(self, act: Act, count: int) -> float:
-        """Median milliseconds of handler and drawing, called at once."""
-        element = self.page.locator(act.where)
-        call = f"(element, k) => bench.cost({act.fire}, element, k)"
-        return float(np.median([element.evaluate(call, k) for k in range(count)]))
-
-    def sixty(self, act: Act) -> list[int]:
+    def sixty(self, act: Act) -> dict[str, float]:
         """How many pictures 60 events in one second make, and the frames of that second."""
         elements = self.page.locator(act.where)
-        return elements.evaluate_all(f"elements => bench.sixty({act.fire}, elements)")
+        call = f"elements => bench.sixty({act.fire}, elements)"
+        return dict(zip(("of 60", "in frames"), elements.evaluate_all(call), strict=True))
 
 
-# ---------------------------------------------------------------- measuring
-
-
-@dataclass
-class Row:
-    """What was measured of one way."""
-
-    way: Way
-    kB: float  # in the notebook
-    state: float  # kB of the widgets' state among them
-    paint: float | None = None
-    events: dict[str, np.ndarray] = field(default_factory=dict)
-    handler: dict[str, float] = field(default_factory=dict)
-    shown: int | None = None
-    room: int | None = None  # frames of the second in which 60 events came
-
-    def ms(self, action: str, percent: float = 50) -> float:
-        """A percentile of the milliseconds from event to changed frame."""
-        return float(np.percentile(self.events[action][:, 0], percent))
-
-    def frames(self, action: str) -> int:
-        return round(float(np.median(self.events[action][:, 1])))
-
-
-def sizes(cells: tuple[str, ...]) -> tuple[float, float]:
+# --------------------------------------------------------------------------------- measuring
+def sizes(cells: tuple[str, ...]) -> dict[str, float]:
     """kB that the second cell adds to a notebook run by nbclient; those of widgets' state."""
     notebook = notebook_of(*cells[:2])
     quiet = {"extra_arguments": ["--log-level=ERROR"], "timeout": 90}
@@ -398,95 +366,58 @@ def sizes(cells: tuple[str, ...]) -> tuple[float, float]:
     notebook.metadata.pop("widgets", None)
     stateless = len(nbformat.writes(notebook).encode())
     notebook.cells[1].outputs = []
-    return (full - len(nbformat.writes(notebook).encode())) / 1000, (full - stateless) / 1000
+    bare = len(nbformat.writes(notebook).encode())
+    return {"kB": (full - bare) / 1000, "state": (full - stateless) / 1000}
 
 
-def measure(stage: Stage, way: Way) -> Row:
-    """Everything about one way."""
-    row = Row(way, *sizes(way.cells))
-    if not way.acts:
-        return row
+def measure(stage: Stage, way: Way) -> dict[str, float]:
+    """All figures of one way; those up to an error, if there is one."""
+    found = sizes(way.cells)
     try:
-        row.paint = stage.paint(way)
-        for name, act in way.acts.items():
-            stage.look(act)
-            stage.page.evaluate(act.first or "() => {}")
-            row.events[name] = stage.latency(act, way.count)
-            if way.bars and act.fire:
-                row.handler[name] = stage.cost(act, way.count)
-            if row.shown is None and act.fire:
-                row.shown, row.room = stage.sixty(act)
+        if way.acts:
+            found["first paint"] = stage.paint(way)
+        for i, (name, act) in enumerate(way.acts.items()):
+            found |= stage.figures(name, act)
+            found |= stage.sixty(act) if act.fire and not i else {}
     except PlaywrightError as error:
-        print(f"{way.name}, {way.of}: {str(error).splitlines()[0]}", file=sys.stderr)
-    return row
+        print(f"{way.name}: {str(error).splitlines()[0]}", file=sys.stderr)
+    return found
 
 
-# ---------------------------------------------------------------- the bars
-
-
-def told(row: Row) -> str:
-    """What was measured, in a few lines."""
-    lines = [f"{row.way.name}, {row.way.of}: {row.kB:,.0f} kB, {row.state:,.0f} of them state"]
-    if row.paint is not None:
-        lines[0] += f"; first paint {row.paint:,.0f}"
-    for act in row.events:
-        own = f", handler {row.handler[act]:.1f}" if act in row.handler else ""
-        times = f"{row.ms(act):,.0f} / {row.ms(act, 95):,.0f}"
-        lines.append(f"{act:>14} {times:>15}, frame {row.frames(act)}{own}")
-    if row.shown is not None:
-        lines.append(f"{'of 60':>14} {row.shown} shown in {row.room} frames")
-    return "\n".join(lines)
-
-
-def bars(row: Row) -> Iterator[tuple[bool, str]]:
+def held(way: Way, found: dict[str, float]) -> Iterator[tuple[bool, str]]:
     """Each bar of a way: whether it holds, and what was measured."""
-    if row.way.bars and row.shown is None:
-        yield False, f"{row.way.of}: not measured to the end"
-        return
-    for bar, limit in row.way.bars.items():
-        own = row.handler  # the acts that no kernel answers
-        found = {"frames": {a: row.frames(a) for a in own}, "ms": {a: row.ms(a) for a in own},
-                 "handler": own, "of 60": {"": row.shown}, "kB": {"": row.kB},
-                 "state": {"": row.state}, "first paint": {"": row.paint}}  # fmt: skip
-        for act, x in found[bar].items():
+    own = [f"{name} " for name, act in way.acts.items() if act.fire]  # no kernel answers these
+    for bar, limit in way.bars.items():
+        for figure in [f"{act}{bar}" for act in own if bar in ("ms", "frames", "handler")] or [bar]:
+            x = found.get(figure, float("nan"))  # what was not measured holds no bar
             good = x >= limit if bar == "of 60" else x <= limit
-            yield good, f"{row.way.name}, {row.way.of}: {act} {bar} {x:,.4g} (bar: {limit:g})"
-
-
-def beside(ours: Row, interact: Row, bertviz: Row) -> Iterator[tuple[bool, str]]:
-    """The heatmap against what others offer."""
-    times = interact.ms("temperature") / ours.ms("temperature")
-    yield times >= 10, f"temperature {times:.0f}× faster than interact (bar: 10×)"
-    yield ours.kB < bertviz.kB, f"{ours.kB:,.0f} kB, BertViz {bertviz.kB:,.0f} kB (bar: fewer)"
-
-
-def run(folder: Path) -> Iterator[Row]:
-    """Measure every way, one after the other; BertViz is installed into the folder, alone."""
-    pip = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", sys.executable]
-    pip = [*pip, "--target", str(folder / "bertviz"), "bertviz"]
-    subprocess.run([sys.executable, "-m", *pip], check=True)
-    server = Server(folder / "jupyterlab")
-    try:
-        with sync_playwright() as playwright:
-            stage = Stage(launch(playwright), server)
-            for way in [*MACHINES, *HEATMAPS, *others(folder / "bertviz")]:
-                yield measure(stage, way)
-    finally:
-        server.stop()
+            yield good, f"{way.name}: {figure} {x:,.4g} (bar: {limit:g})"
 
 
 def main() -> int:
-    """Measure, print the tables and the bars; 1 if a bar is missed."""
-    os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    rows: list[Row] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for row in run(Path(folder)):
-            print(told(row), flush=True)
-            rows.append(row)
-    ours, _, interact, bertviz = rows[len(MACHINES) :]
-    held = [*(bar for row in rows for bar in bars(row)), *beside(ours, interact, bertviz)]
-    print("", *(f"{'holds ' if good else 'MISSED'}  {text}" for good, text in held), sep="\n")
-    return 0 if all(good for good, _ in held) else 1
+    """Measure and print every way, then the bars; 1 if one is missed."""
+    found, bars = {}, []
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "BERTVIZ": folder}
+        pip = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps"]
+        subprocess.run([*pip, "--target", folder, "bertviz"], check=True)
+        server = Server(Path(folder) / "jupyterlab")
+        try:
+            stage = Stage(launch(playwright), server)
+            for way in WAYS:
+                found[way.name] = measure(stage, way)
+                told = (f"{what} {x:,.4g}" for what, x in found[way.name].items())
+                print(f"{way.name}: {', '.join(told)}", flush=True)
+                bars += held(way, found[way.name])
+        finally:
+            server.stop()
+    for figure, ours, other, times in OTHERS:
+        x, y = (found[name].get(figure, float("nan")) for name in (ours, other))
+        bars.append(
+            (y >= times * x, f"{figure}: {ours} {x:,.4g}, {other} {y:,.4g} (bar: {times}×)")
+        )
+    print("", *(f"{'holds ' if good else 'MISSED'}  {text}" for good, text in bars), sep="\n")
+    return int(not all(good for good, _ in bars))
 
 
 if __name__ == "__main__":
