@@ -165,12 +165,13 @@ OFF: dict[str, Callable[..., np.ndarray]] = {
 
 
 def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[Mapping] = (),
-        temperature: float = 1.0) -> Values:  # fmt: skip
+        temperature: float = 1.0, known: Values | None = None) -> Values:  # fmt: skip
     """Compute every operation for the ids of each text, with what was changed: {name: (T, …)}.
 
     A change is {"at": name, "off": True}, {"at": name, "row": i, "column": j, "value": x}, of an
     operation or a weight, or {"at": name, "row": i, "values": […]}. The last of several counts;
-    one of a row or column that this text does not have rests. Raises ValueError for an id without
+    one of a row or column that this text does not have rests. Of `known`, values of these texts
+    without the changes, is taken what none reaches. Raises ValueError for an id without
     a word vector, more words than positions, and a change of nothing in the program.
     """
     check_positive(temperature=temperature)
@@ -182,9 +183,14 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
         if name in program.weights
     }
     values: Values = {}
+    reached = set(changed)
     with np.errstate(invalid="ignore", over="ignore"):  # NaN of a diverged model is to be seen
         for op in program.operations.values():
             own = changed.get(op.name, ())
+            if known is not None and reached.isdisjoint((op.name, *op.inputs, *op.weights)):
+                values[op.name] = known[op.name]
+                continue
+            reached.add(op.name)
             value = _compute(op, values, weights, texts, is_off(own), temperature)
             values[op.name] = _set(value, own)
     return values
