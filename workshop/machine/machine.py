@@ -25,6 +25,8 @@ from workshop.drawings.sheet import Drawing
 from workshop.figures import Picture
 from workshop.machine.of_arrays import names_of, of_arrays
 from workshop.machine.program import OFF, Program, Values, run, source_of
+from workshop.machine.told import Answer
+from workshop.machine.why import Why, by_lot
 from workshop.machine.wire import exactly, joined, made_of, needed, packed, rows_of, shown
 from workshop.widgets.base import Widget, pack, program, visible
 from workshop.widgets.next_token import vocabulary_of
@@ -44,6 +46,8 @@ class Machine(Widget):
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
     vectors `x`, one for each token of a list `text`, maybe `causal`, a decoder's on a `memory` too.
     `names` are those of features, by the last name of a step: {"x": ["food", …], "add 1": …}.
+    `others` are sentences, or pairs (text, written), whose mean stands for what `why` cuts; unless
+    given they are drawn from the vocabulary.
 
     `at` is the part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose
     query is followed (by default the newest), `cell` the number that is asked, `changes` what was
@@ -69,7 +73,8 @@ class Machine(Widget):
     def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
                  written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
                  causal: bool = False, asker: int | str | None = None, end: str = "<end>",
-                 start: str = "<start>", names: Any = None, **where: Any):  # fmt: skip
+                 start: str = "<start>", names: Any = None, others: Sequence[Any] = (),
+                 **where: Any):  # fmt: skip
         self._program = p = _program_of(model, x, memory, causal)
         p.names |= names_of({} if names is None else names)
         self._tokenizer = _tokenizer_of(model, vocab, tokenizer)
@@ -94,6 +99,7 @@ class Machine(Widget):
             side = self._asking(as_text("at", where.get("at", "")))
             asker = _place_of(asker, self._read(side, written if side == "written" else text)[0])
         where["asker"] = asker
+        self._others = others if self._remote else self._texts_of(others, text, written)
         where |= {"text": text, "written": written, "description": _deflated(self._described())}
         where["learned"] = b"" if self._remote else joined(p.weights)
         super().__init__("", {}, **where)
@@ -126,7 +132,7 @@ class Machine(Widget):
         return self._runs[key]
 
     def _ids(self) -> dict[str, list[int]]:
-        return {of: self._read(of, getattr(self, of))[1] for of in self._sides}
+        return self._ids_of(*(getattr(self, of) for of in self._sides))
 
     def _read(self, of: str, text: str) -> tuple[list[str], list[int]]:
         """A text's tokens and ids. Raises ValueError for none, too many, or an unknown word."""
@@ -176,6 +182,42 @@ class Machine(Widget):
         same = {key: one[key] for key in ("at", "off", "row", "column") if key in one}
         rest = [c for c in self.changes if {k: c[k] for k in same if k in c} != same]
         self.changes = [*rest, one]
+
+    def why(self, word: str, rather_than: str | None = None) -> Answer:
+        """Why the model says a word next, and not another: its parts, their loss, the way back.
+
+        Raises ValueError for a word that it cannot say, and for a model that predicts none.
+        """
+        ids = [None if w is None else self._said_id(name, w) for name, w in
+               (("word", word), ("rather_than", rather_than))]  # fmt: skip
+        others = (
+            self._texts_of(self._others, self.text, self.written) if self._remote else self._others
+        )
+        asked = Why(self._program, self._ids(), *ids, others=others, changes=self.changes)
+        return Answer(asked, self._named)
+
+    def _said_id(self, name: str, word: str) -> int:
+        if self._tokenizer is not None:
+            return self._tokenizer.encode(as_text(name, word)).ids[0]
+        known = self._numbers.get(self._sides[-1], {})
+        if as_text(name, word) not in known:
+            raise ValueError(f"{name} is {visible(word)!r}, but must be one that the model can say")
+        return known[word]
+
+    def _named(self, of: str, i: int) -> str:
+        return self._tokenizer.decode([int(i)]) if self._tokenizer else self._program.vocab[of][i]
+
+    def _texts_of(self, others: Sequence[Any], *texts: str) -> list[dict[str, list[int]]]:
+        """The ids of other sentences; unless given, of words drawn by lot. None of a part alone."""
+        if not others:
+            return [] if self._fixed else by_lot(self._program, self._ids_of(*texts))
+        pairs = [(one,) if isinstance(one, str) else one for one in as_list("others", others)]
+        if wrong := [pair for pair in pairs if len(pair) != len(self._sides)]:
+            raise ValueError(f"others has {said(wrong[0])}, but needs {' and '.join(self._sides)}")
+        return [self._ids_of(*(as_text("others", text) for text in pair)) for pair in pairs]
+
+    def _ids_of(self, *texts: str) -> dict[str, list[int]]:
+        return {of: self._read(of, text)[1] for of, text in zip(self._sides, texts, strict=False)}
 
     def put_back(self, at: str | None = None) -> None:
         """Undo what was changed at a path, or everything."""
@@ -288,7 +330,8 @@ class Machine(Widget):
         return packed(self._program, away=self._remote) | {
             "sides": self._sides, "room": self._room, "end": self._end, "start": self._start,
             "fixed": self._fixed,
-            "remote": self._remote, "tokens": {"text": self._tokens} if self._tokens else {},
+            "remote": self._remote, "others": [] if self._remote else self._others,
+            "tokens": {"text": self._tokens} if self._tokens else {},
         }  # fmt: skip
 
     # ---------------------------------------------------------------- where nothing runs

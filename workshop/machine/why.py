@@ -140,7 +140,16 @@ class Step(NamedTuple):
     asker: tuple[str, int]  # a text and a place in it
     word: tuple[str, int]
     after: Said
-    heads: int = 0  # that read it, where no one of them alone matters
+    heads: int = 1  # that read it
+
+
+def by_lot(p: Program, texts: Texts, count: int = 12) -> list[dict[str, list[int]]]:
+    """Texts as long as these of words drawn by lot; what is written keeps its first, the start."""
+    rng = np.random.default_rng(0)
+    tables = {o.rows: p.weights[o.weights[0]] for o in p.operations.values() if o.kind == "embed"}
+    kept = {of: [*ids[:1]] if of == "written" else [] for of, ids in texts.items()}
+    return [{of: kept[of] + rng.integers(len(tables[of]), size=len(ids) - len(kept[of])).tolist()
+             for of, ids in texts.items()} for _ in range(count)]  # fmt: skip
 
 
 STAND_IN, CARRIER = "stand-in", "carrier"
@@ -380,7 +389,7 @@ class Why:
         if above is not None:
             keyed = self._keyed(above, self.unlinked(a, asker[1], j))
             if self.lost(keyed) >= LEAST:
-                steps.append(Step("as key", above[0].at, (above[0].asks, above[1]), word, keyed, 1))
+                steps.append(Step("as key", above[0].at, asker, word, keyed))
         return steps
 
     def _keyed(self, above: tuple[Attention, int, int], cut: Changes) -> Said:

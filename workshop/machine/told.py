@@ -1,0 +1,114 @@
+"""Why this word, told: a table of parts, and sentences, each with its test and its figures."""
+
+from collections.abc import Callable
+from html import escape
+
+from workshop.machine.why import EVERY, STAND_IN, Said, Step, Why
+from workshop.widgets.base import visible
+
+Word = Callable[[str, int], str]  # of a text and an id; the newest word's of its last text
+NONE = "No step was found: there is no word whose reading alone is missed by a tenth."
+
+
+class Answer:
+    """Why a word is said: what the picture shows, as numbers.
+
+    `contributions` by part, largest first, add up to the logit, or to the lead over a rival;
+    `without` says what is left of the word's probability and of its lead without each part, or
+    without others reading a word; `sentences` are the way back; `notes` say where the two disagree.
+    """
+
+    def __init__(self, why: Why, word: Word):
+        self.why, self._word = why, word
+        self.contributions = {part.at: part.adds for part in why.parts}
+        self.without = {self._called(at): said for at, said in why.sweep.items()}
+        self.notes = {at: self._note(at) for at in why.notes}
+        self.sentences = [self._sentence(step) for step in why.steps] or [NONE]
+
+    def _of(self, side: str, i: int) -> str:
+        return f"“{visible(self._word(side, self.why.texts[side][i]))}”"
+
+    def _said(self, i: int) -> str:
+        return f"“{visible(self._word(self.why.side, i))}”"
+
+    def _called(self, at: str) -> str:
+        """A reading's path with its word; of other parts the path."""
+        where, _, last = at.rpartition("/")
+        a = next((a for a in self.why.attentions if a.at == where), None)
+        if a is None or not last.startswith("word "):
+            return at
+        return f"{at} {self._of(a.reads, int(last[5:]) - 1)}"
+
+    def _figures(self, after: Said) -> str:
+        """0.86 → 0.06, or of a lead 4.8 → 3.0; and what is said then."""
+        now, rival = self.why.now, self.why.rival
+        if rival is None:
+            told = f"{self._said(self.why.word)} {now.probability:.2f} → {after.probability:.2f}"
+        else:
+            told = f"the lead over {self._said(rival)} {now.lead:.1f} → {after.lead:.1f}"
+        other = after.likeliest != now.likeliest
+        return told + (f", and it says {self._said(after.likeliest)}" if other else "")
+
+    def _sentence(self, step: Step) -> str:
+        word, asker = self._of(*step.word), self._of(*step.asker)
+        path, _, head = step.at.rpartition("/head")
+        where = (path or step.at).replace("/", " ")
+        who = f"head{head} of {where}" if path else f"all {step.heads} heads of {where}"
+        figures = self._figures(step.after)
+        return {
+            "read": f"At {asker}, {who} read {word}; without that {figures}.",
+            "had read": f"{asker} had read {word} by {who}; without that link {figures}.",
+            "as key": f"So {asker} is found: if its key alone forgets {word}, {figures}.",
+            "together": f"No head alone is needed: without head{head} {figures}; all are together.",
+        }[step.kind]
+
+    def _note(self, at: str) -> str:
+        kind, partners = self.why.notes[at]
+        proven = ", ".join(partner.replace("/", " ") for partner in partners)
+        if kind == STAND_IN:
+            return "adds much, is not missed" + (f": {proven} stands in for it" if partners else "")
+        return "adds little, is missed" + (f": passed on by {proven}" if partners else "")
+
+    # ------------------------------------------------------------ shown
+
+    @property
+    def title(self) -> str:
+        """What was asked, and what the parts add up to."""
+        now, rival, total = self.why.now, self.why.rival, sum(self.contributions.values())
+        what = f"Why {self._said(self.why.word)} ({now.probability:.2f})"
+        if rival is None:
+            return f"{what}? Its parts add up to its score, {total:.2f}."
+        return f"{what}, and not {self._said(rival)}? The parts add up to the lead, {total:.2f}."
+
+    def rows(self) -> list[list[str]]:
+        """The table: a part, what it adds, what is left without it, and what that means."""
+        told = {at: [at, f"{adds:+.2f}"] for at, adds in self.contributions.items()}
+        readings = sorted(set(self.without) - set(told), key=lambda at: -self._lost(at))
+        told |= {at: [at, ""] for at in readings}
+        return [[*told[at], self._left(at), self.notes.get(at, "")] for at in told]
+
+    def _lost(self, at: str) -> float:
+        return self.why.lost(self.without[at])
+
+    def _left(self, at: str) -> str:
+        if at not in self.without:
+            return "the same for every word" if at == EVERY else ""
+        return f"{self.without[at].probability:.2f}, lead {self.without[at].lead:+.2f}"
+
+    HEAD = ("part", "adds", "without it", "")
+
+    def __repr__(self) -> str:
+        rows = [self.HEAD, *self.rows()]
+        wide = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, [*wide, 0], strict=True)).rstrip()
+                 for row in rows]  # fmt: skip
+        return "\n".join([self.title, *self.sentences, "", *lines])
+
+    def _repr_html_(self) -> str:
+        def line(row: list[str] | tuple[str, ...], tag: str) -> str:
+            return f"<tr>{''.join(f'<{tag}>{escape(c)}</{tag}>' for c in row)}</tr>"
+
+        told = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
+        body = "".join(line(row, "td") for row in self.rows())
+        head = line(self.HEAD, "th")
+        return f"<p>{escape(self.title)}</p><ol>{told}</ol><table>{head}{body}</table>"

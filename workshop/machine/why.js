@@ -1,0 +1,310 @@
+// Why this word: machine/why.py in the browser. What takes long is a generator: a run, then a yield.
+import { LEFT, nothing, range, total } from "./engine.js";
+
+export const EVERY = "every word"; // what all words get alike: it changes no probability
+const BENT = new Set(["relu", "gelu", "gelu_tanh", "silu", "times"]);
+const [LEAST, MOST] = [0.1, 24]; // what must be lost for a step to be told; links tried for one
+const rowOf = ({ data, columns }, i) => data.subarray(i * columns, (i + 1) * columns);
+const parent = (path) => path.slice(0, path.lastIndexOf("/"));
+const newest = (matrix) => rowOf(matrix, matrix.rows - 1);
+function dot(x, g) {
+  let sum = 0;
+  for (let k = 0; k < g.length; k++) sum += x[k] * g[k];
+  return sum;
+}
+const mean = (row) => total(row, (x) => x) / row.length;
+const centred = (row) => {
+  const middle = mean(row);
+  return row.map((x) => x - middle);
+};
+/** The keys of numbers, those of the largest first. */
+const largestFirst = (map) => [...map.keys()].sort((a, b) => map.get(b) - map.get(a));
+
+/** What an operation's row adds along a covector g: its own parts, and the covectors of its inputs. */
+function apart(op, values, g, row) {
+  const [input, x] = [op.inputs[0], values[op.inputs[0]?.name]];
+  const own = () => dot(rowOf(values[op.name], row), g);
+  const bias = (name, by = 1) =>
+    values[`${name}/b`] ? [[`${name}/b`, by * dot(values[`${name}/b`].data, g)]] : [];
+  const whole = (biases) => [
+    [parent(op.name), own() - total(biases, ([, adds]) => adds)],
+    ...biases,
+  ];
+  const learned = (key) => values[`${op.name}/${key}`]?.data;
+  switch (op.kind) {
+    case "add":
+      return [[], op.inputs.map((one) => [one, g, row])];
+    case "norm":
+    case "rms": {
+      const shift = learned("shift");
+      const [gain, all] = [learned("gain"), op.kind === "norm" ? centred : (some) => some];
+      const some = all(rowOf(x, row));
+      const size = Math.sqrt(total(some, (y) => y * y) / some.length + op.options.eps);
+      const below = all(g.map((y, k) => y * (gain?.[k] ?? 1))).map((y) => y / size);
+      return [shift ? [[`${op.name}/shift`, dot(shift, g)]] : [], [[input, below, row]]];
+    }
+    case "linear": {
+      if (BENT.has(input.kind)) return [whole(bias(op.name)), []];
+      const W = values[op.weights[0]];
+      const below = Float64Array.from(range(W.rows, (k) => dot(rowOf(W, k), g)));
+      return [bias(op.name), [[input, below, row]]];
+    }
+    case "blend": {
+      const shares = rowOf(x, row);
+      return [whole(op.inputs.slice(1).flatMap(({ name }, e) => bias(name, shares[e]))), []];
+    }
+    case "join": {
+      const d = g.length / op.inputs.length;
+      return [[], op.inputs.map((one, h) => [one, g.subarray(h * d, (h + 1) * d), row])];
+    }
+    case "last":
+      return [[], [[input, g, x.rows - 1]]];
+    case "mix":
+      return [[[parent(op.name), own()]], []];
+  }
+  return [[[op.name, own()]], []];
+}
+
+export class Why {
+  /** `word` and `rival` are ids; `changes` are those made by hand. */
+  constructor(engine, texts, word, rival = null, changes = []) {
+    Object.assign(this, { engine, texts, word, rival, changes, sweep: new Map() });
+    this.logits = engine.operations.find((o) => o.columns === "vocab" && o.kind === "linear").name;
+    this.values = engine.run(texts, changes);
+    this.now = this.said(this.values);
+    this.side = Object.keys(texts).at(-1);
+    this.asker = texts[this.side].length - 1;
+    const heads = {};
+    for (const { name, kind } of engine.operations)
+      if (kind === "mix") (heads[parent(parent(name))] ??= []).push(parent(name));
+    this.attentions = Object.entries(heads).map(([at, some]) => this.attention(at, some));
+    this.outputs = this.partsThatAdd();
+  }
+  attention(at, heads) {
+    const { by } = this.engine;
+    const [weights, v] = by[`${heads[0]}/context`].inputs;
+    const k = by[`${heads[0]}/scores`].inputs[1];
+    const whole = (op) => (op.kind === "linear" ? op.name : whole(op.inputs[0]));
+    return { at, heads, keys: whole(k), values: whole(v), asks: weights.rows, reads: k.rows };
+  }
+  /** Every head and feed-forward, by its path: the operation that gives what it found. */
+  partsThatAdd() {
+    const found = this.engine.operations.filter(
+      ({ kind, inputs, name }) =>
+        kind === "mix" ||
+        kind === "blend" ||
+        (kind === "linear" && BENT.has(inputs[0].kind) && !name.includes("/expert ")),
+    );
+    return new Map(found.map(({ name }) => [parent(name), name]));
+  }
+  /** What adds up to the word's logit, or to its lead over its rival: [part, what it adds]. */
+  get parts() {
+    const logits = newest(this.values[this.logits]);
+    const g = new Float64Array(logits.length).fill(this.rival === null ? -1 / logits.length : 0);
+    g[this.word] += 1;
+    if (this.rival !== null) g[this.rival] -= 1;
+    const parts = this.rival === null ? [[EVERY, mean(logits)]] : [];
+    const waiting = [[this.engine.by[this.logits], g, this.values[this.logits].rows - 1]];
+    while (waiting.length) {
+      const [op, g, row] = waiting.pop();
+      const [own, below] = this.isOff(op) ? this.left(op, g, row) : apart(op, this.values, g, row);
+      parts.push(...own);
+      waiting.push(...below);
+    }
+    return parts.filter(([, x]) => x).sort(([, a], [, b]) => Math.abs(b) - Math.abs(a));
+  }
+  isOff = ({ name, kind }) =>
+    kind in LEFT && this.changes.some(({ at, off }) => off && at === name);
+  left({ kind, inputs }, g, row) {
+    if (LEFT[kind] === nothing) return [[], []];
+    return [[], [[inputs[kind === "add" || kind === "times" ? 1 : 0], g, row]]];
+  }
+
+  // ---------------------------------------------------------------- cuts
+  get means() {
+    if (this.middle) return this.middle;
+    const runs = this.engine.program.others.map((texts) =>
+      this.engine.compute(texts, this.changes, 1),
+    );
+    const names = [...this.outputs.values(), ...this.attentions.flatMap((a) => [a.keys, a.values])];
+    const middle = (name) => {
+      const sum = new Float64Array(this.values[name].columns);
+      const rows = total(runs, (run) => run[name].rows) || 1;
+      for (const { [name]: matrix } of runs)
+        for (let at = 0; at < matrix.data.length; at++) sum[at % sum.length] += matrix.data[at];
+      return sum.map((x) => x / rows);
+    };
+    return (this.middle = Object.fromEntries(names.map((name) => [name, middle(name)])));
+  }
+  said(values) {
+    const logits = newest(values[this.logits]);
+    const largest = Math.max(...logits);
+    const all = total(logits, (x) => Math.exp(x - largest));
+    const lead = logits[this.word] - (this.rival === null ? mean(logits) : logits[this.rival]);
+    const probability = Math.exp(logits[this.word] - largest) / all;
+    return { probability, lead, likeliest: logits.indexOf(largest) };
+  }
+  run = (cut) => this.engine.run(this.texts, [...this.changes, ...cut]);
+  without = (cut) => this.said(this.run(cut));
+  /** The share of the lead that is lost, if there is a rival, else of the probability. */
+  lost(after) {
+    const key = this.rival === null ? "probability" : "lead";
+    return (this.now[key] - after[key]) / Math.max(Math.abs(this.now[key]), 1e-12);
+  }
+  gone(path) {
+    const at = this.outputs.get(path);
+    return range(this.values[at].rows, (row) => ({ at, row, values: this.means[at] }));
+  }
+  there(path) {
+    const at = this.outputs.get(path);
+    return range(this.values[at].rows, (row) => ({ at, row, values: rowOf(this.values[at], row) }));
+  }
+  forgotten = (a, row) => [a.keys, a.values].map((at) => ({ at, row, values: this.means[at] }));
+  unread(a, row) {
+    const own = a.asks === a.reads ? a.heads.map((head) => `${head}/context`) : [];
+    const kept = own.map((at) => ({ at, row, values: rowOf(this.values[at], row) }));
+    return [...this.forgotten(a, row), ...kept];
+  }
+  /** What a cut changes in what one word reads, and nothing else of it. */
+  only(a, asker, cut, heads = a.heads) {
+    const values = this.run(cut);
+    const contexts = heads.map((head) => `${head}/context`);
+    return contexts.map((at) => ({ at, row: asker, values: rowOf(values[at], asker) }));
+  }
+  unlinked = (a, asker, j, heads) => this.only(a, asker, this.forgotten(a, j), heads);
+  /** All that the sweep switches off: [path, changes]. */
+  *cuts() {
+    for (const path of this.outputs.keys()) yield [path, this.gone(path)];
+    for (const a of this.attentions)
+      for (let j = 0; j < this.texts[a.reads].length; j++)
+        if (a.asks !== a.reads || a.reads !== this.side || j !== this.asker)
+          yield [`${a.at}/word ${j + 1}`, this.unread(a, j)];
+  }
+  *sweeping() {
+    for (const [path, cut] of this.cuts()) {
+      this.sweep.set(path, this.without(cut));
+      yield;
+    }
+    return this.sweep;
+  }
+
+  // ---------------------------------------------------------------- where contributions mislead
+  /** After the sweep: of parts that are not what they add, [kind, proven partners]. */
+  *noting() {
+    const adds = new Map(this.parts.filter(([at]) => at !== EVERY));
+    const lead = Math.abs(total([...adds.values()], (x) => x));
+    const found = new Map();
+    for (const at of this.outputs.keys()) {
+      const [share, lost] = [(adds.get(at) ?? 0) / lead, this.lost(this.sweep.get(at))];
+      if (share >= 0.15 && lost < 0.05) found.set(at, ["stand-in", yield* this.partner(at)]);
+      else if (Math.abs(share) < 0.05 && lost >= LEAST)
+        found.set(at, ["carrier", yield* this.carried(at)]);
+    }
+    return found;
+  }
+  *partner(at) {
+    const costs = new Map();
+    for (const other of this.outputs.keys())
+      if (other !== at) {
+        const both = this.without([...this.gone(at), ...this.gone(other)]);
+        costs.set(other, this.lost(both) - this.lost(this.sweep.get(other)));
+        yield;
+      }
+    return largestFirst(costs)
+      .slice(0, 1)
+      .filter((other) => costs.get(other) >= 0.2);
+  }
+  *carried(at) {
+    const paths = [...this.outputs.keys()];
+    const mended = (some) =>
+      -this.lost(this.without([...this.gone(at), ...some.flatMap((other) => this.there(other))]));
+    const alone = new Map();
+    for (const other of paths.slice(paths.indexOf(at) + 1)) {
+      alone.set(other, mended([other]));
+      yield;
+    }
+    const best = largestFirst(alone).slice(0, 3);
+    const half = this.lost(this.sweep.get(at)) / 2;
+    const enough = range(best.length, (n) => n + 1).find((n) => -mended(best.slice(0, n)) <= half);
+    return enough ? best.slice(0, enough) : [];
+  }
+
+  // ---------------------------------------------------------------- the way back
+  /** At most five steps: { kind, at, asker, word, after, heads }; asker and word are [text, place]. */
+  *stepping() {
+    const found = [];
+    let [upper, asker, above] = [this.logits, [this.side, this.asker], null];
+    while (found.length < 5) {
+      const best = yield* this.best(upper, asker);
+      if (!best) break;
+      found.push(...(yield* this.told(best, asker, above)));
+      above = { ...best, asker };
+      [upper, asker] = [best.a.keys, [best.a.reads, best.j]];
+    }
+    return found.slice(0, 5);
+  }
+  *best(upper, asker) {
+    let best = null;
+    for (const { a, j } of this.links(upper, asker)) {
+      const after = this.without(this.unlinked(a, asker[1], j));
+      if (!best || this.lost(after) > this.lost(best.after)) best = { a, j, after };
+      yield;
+    }
+    return best && this.lost(best.after) >= LEAST ? best : null;
+  }
+  /** The words that one could have read below a step: the heaviest, of all heads together. */
+  links(upper, [side, asker]) {
+    const below = new Set();
+    const add = (op) => below.has(op.name) || (below.add(op.name), op.inputs.forEach(add));
+    add(this.engine.by[upper]);
+    const found = new Map();
+    for (const a of this.attentions)
+      if (a.asks === side && below.has(`${a.heads[0]}/context`))
+        for (let j = 0; j < this.texts[a.reads].length; j++) {
+          const weight = (head) => rowOf(this.values[`${head}/weights`], asker)[j];
+          const all = total(a.heads, weight);
+          if (all > 0 && (a.reads !== side || j !== asker)) found.set({ a, j }, all);
+        }
+    return largestFirst(found).slice(0, MOST);
+  }
+  *told({ a, j, after }, asker, above) {
+    const alone = new Map();
+    for (const head of a.heads) {
+      alone.set(head, this.without(this.unlinked(a, asker[1], j, [head])));
+      yield;
+    }
+    const worst = largestFirst(new Map([...alone].map(([head, one]) => [head, this.lost(one)])))[0];
+    const one = this.lost(alone.get(worst)) >= 0.8 * this.lost(after);
+    const [word, heads] = [[a.reads, j], one ? 1 : a.heads.length];
+    const step = { at: one ? worst : a.at, asker, word, heads };
+    const steps = [
+      { ...step, kind: above ? "had read" : "read", after: one ? alone.get(worst) : after },
+    ];
+    if (this.lost(alone.get(worst)) < LEAST)
+      steps.push({ ...step, kind: "together", at: worst, after: alone.get(worst) });
+    if (above) {
+      const keyed = this.keyed(above, this.unlinked(a, asker[1], j));
+      if (this.lost(keyed) >= LEAST)
+        steps.push({ ...step, kind: "as key", at: above.a.at, after: keyed, heads: 1 });
+    }
+    return steps;
+  }
+  /** What is said if a cut changes nothing but the key of a word for the one that read it. */
+  keyed({ a, j, asker }, cut) {
+    const values = rowOf(this.run(cut)[a.keys], j);
+    return this.without(this.only(a, asker[1], [{ at: a.keys, row: j, values }]));
+  }
+}
+
+/** Run a generator to its end, a few milliseconds in each frame; null if nobody waits any more. */
+export async function inFrames(generator, alive, each = () => {}) {
+  for (let start = performance.now(); ; ) {
+    const { value, done } = generator.next();
+    if (done) return value;
+    if (performance.now() - start < 12) continue;
+    each();
+    await new Promise(requestAnimationFrame);
+    if (!alive()) return null;
+    start = performance.now();
+  }
+}
