@@ -107,6 +107,13 @@ def drawn(seed: int, model: nn.Module, *sizes: int, how: Mapping[str, Any] | Non
     return Case(scrambled(model, seed).eval(), dict(zip(names, drawn, strict=False)), how or {})
 
 
+def attention_only() -> DecoderOnly:
+    """Two layers without feed-forward: two heads, then one."""
+    model = DecoderOnly(11, 7, 6, 2, None, 2, **PRE)
+    model.layers[1] = EncoderLayer(6, 1, None, d_head=4, **PRE)
+    return model
+
+
 CASES: dict[str, Callable[[], Case]] = {
     "gpt": lambda: drawn(1, DecoderOnly(11, 7, 6, 3, 8, 2, **PRE), 11),
     "tied, post-norm": lambda: drawn(2, DecoderOnly(11, 7, 6, 2, 8, 1, tie_weights=True), 11),
@@ -129,7 +136,7 @@ CASES: dict[str, Callable[[], Case]] = {
         11,
     ),
     "mixtral": lambda: drawn(17, DecoderOnly(11, 7, 4, 2, 5, 1, num_experts=3, **LLAMA), 11),
-    "attention only": lambda: drawn(18, DecoderOnly(11, 7, 6, 2, None, 2), 11),
+    "attention only": lambda: drawn(16, attention_only(), 11),
     "shared heads": lambda: drawn(
         19, MultiHeadAttention(6, 6, 3, d_head=2, num_kv_heads=1, qk_norm=True), 6, 6
     ),

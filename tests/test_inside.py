@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 from lessons import FOLDER, cells, folded_code
-from small_models import CASES, PRE, Case, compared, drawn
+from small_models import CASES, Case, compared, drawn
 from torch import nn
 
 from helpers.inside import KINDS, logit_lens, mechanism_scores, patched, switched_off
-from helpers.layers import EncoderLayer, MultiHeadAttention
+from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
 from workshop.exercises import find
 from workshop.machine.program import run
@@ -17,15 +17,7 @@ LESSON = FOLDER / "16_what_is_inside.ipynb"
 TRANSFORMER = "decoder/layer 1/cross-attention/head 2"
 
 
-def attention_only() -> Case:
-    """Two layers without feed-forward: two heads, then one."""
-    model = DecoderOnly(11, 7, 6, 2, None, 2, **PRE)
-    model.layers[1] = EncoderLayer(6, 1, None, d_head=4, **PRE)
-    return drawn(16, model, 11)
-
-
-MODELS = {name: CASES[name] for name in ("gpt", "tied, post-norm", "transformer", "sentences")}
-MODELS["attention only"] = attention_only
+MODELS = ("gpt", "tied, post-norm", "transformer", "sentences", "attention only")
 
 
 def same_program(case: Case, changes: list[dict], model_says: np.ndarray) -> None:
@@ -43,7 +35,7 @@ def same_program(case: Case, changes: list[dict], model_says: np.ndarray) -> Non
     ("transformer", TRANSFORMER, [TRANSFORMER]),
 ])  # fmt: skip
 def test_heads_switched_off_are_the_machines_change(name, head, places):
-    case = MODELS[name]()
+    case = CASES[name]()
     plain = case()
     with switched_off(case.model, head=head):
         ours = case()
@@ -55,7 +47,7 @@ def test_heads_switched_off_are_the_machines_change(name, head, places):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_patch_is_the_machines_change(name):
     """Rows of another text, by its ids or by their values, and all other rows as they were."""
-    case, first = MODELS[name](), "layer 1/add 1"
+    case, first = CASES[name](), "layer 1/add 1"
     program, texts = case.program(), case.texts(1)
     last = program.operations[compared(program)]
     end = last.inputs[0] if last.kind == "linear" else last.name  # all that the output knows
@@ -79,7 +71,7 @@ SEEN = (1 / 2 + 1 / 3 + 1 / 4) / 3  # of a key that each of the last three queri
 
 
 @pytest.mark.parametrize(("make", "ids", "chance"), [
-    (attention_only, [5, 9, 5, 9], [SEEN, SEEN, (1 / 3 + 1 / 4) / 2, (1 / 3 + 1 / 4) / 2]),
+    (CASES["attention only"], [5, 9, 5, 9], [SEEN, SEEN, (1 / 3 + 1 / 4) / 2, (1 / 3 + 1 / 4) / 2]),
     (windowed, [5, 5, 9, 5], [1 / 2, 1 / 6, 1 / 4, 1 / 2]),
     (CASES["sentences"], [1, 2, 3, 4], [1 / 4, 1 / 4, 0, 0]),  # no token stands twice
 ])  # fmt: skip
@@ -100,7 +92,7 @@ def test_a_head_that_looks_everywhere_scores_chance(make, ids, chance):
 def test_scores_are_those_of_the_exercises():
     """The pattern of notebook 16, and shares as notebook 14 takes them."""
     head_scores, pattern = (find(n).reference for n in ("head_scores", "induction_pattern"))
-    case, ids = attention_only(), torch.tensor([[3, 1, 3, 1, 4, 3, 1]])
+    case, ids = CASES["attention only"](), torch.tensor([[3, 1, 3, 1, 4, 3, 1]])
     found = mechanism_scores(case.model, ids)
     row = ids[0].numpy()
     wanted = {"one back": np.eye(7, k=-1, dtype=bool), "after the same": pattern(row)}
@@ -113,7 +105,7 @@ def test_scores_are_those_of_the_exercises():
 
 @pytest.mark.parametrize("name", ["gpt", "tied, post-norm", "attention only"])
 def test_the_lens_ends_with_the_models_own_logits(name):
-    case = MODELS[name]()
+    case = CASES[name]()
     model, ids = case.model, torch.from_numpy(case.inputs["text"])
     with torch.no_grad():
         lens = logit_lens(model, ids)
@@ -134,7 +126,7 @@ def test_the_lens_ends_with_the_models_own_logits(name):
      "model is a Transformer, but must read one text only"),
 ])  # fmt: skip
 def test_what_is_not_there_is_named(wrong, said):
-    with pytest.raises((ValueError, TypeError), match=said), wrong(attention_only().model):
+    with pytest.raises((ValueError, TypeError), match=said), wrong(CASES["attention only"]().model):
         pass
 
 
