@@ -46,14 +46,14 @@ from collections import Counter""".strip()
 ROOMS = [f"from helpers.{n} import *" for n in "text layers attention blocks decoding".split()]
 
 
-def honest(count: int) -> Told:
-    """Learners with four answers each, from those of `tests/learners`."""
+def honest(count: int, each: int) -> Told:
+    """Learners with so many answers each, from those of `tests/learners`."""
     told, by_name = {}, {}
     for answer in (a for a in answers() if a.round != "fifth"):  # those use more than the helpers
         by_name.setdefault(answer.exercise, []).append(answer)
     names = [name for name in exercises() if name in by_name]
     for i in range(count):
-        mine = [names[(4 * i + k) % len(names)] for k in range(4)]
+        mine = [names[(each * i + k) % len(names)] for k in range(each)]
         given = {name: by_name[name][i * 7 % len(by_name[name])] for name in mine}
         cells = checked(*(answer.source.strip() for answer in given.values()))
         statuses = {name: RIGHT if answer.right else WRONG for name, answer in given.items()}

@@ -115,7 +115,7 @@ def small_class(folder: Path, count: int) -> None:
     """Learners who make the same two mistakes in turn, each in cells of their own."""
     for i in range(count):
         answers = checked((SOFTMAX, UNSTABLE)[i % 2], (SCORES, SWAPPED)[i // 2 % 2])
-        write(folder / f"learner {i:02}.ipynb", START, f"number = {i}", *answers)
+        write(folder / f"learner {i:03}.ipynb", START, f"number = {i}", *answers)
 
 
 @LINUX
