@@ -255,8 +255,9 @@ def test_lesson_stack_equals_helper(path, cell_id):
     lesson = lesson_namespace(path, cell_id)["make_stack"](layer, 3)
     inputs = tensors((X, REAL))
     torch.testing.assert_close(lesson(*inputs), helper(*inputs))
-    assert len(list(lesson.parameters())) == 3 * len(list(layer.parameters()))
-    assert not {id(p) for p in lesson.parameters()} & {id(p) for p in layer.parameters()}
+    for stack in (lesson, helper):
+        assert len(list(stack.parameters())) == 3 * len(list(layer.parameters()))
+        assert not {id(p) for p in stack.parameters()} & {id(p) for p in layer.parameters()}
 
 
 @pytest.mark.parametrize(("path", "cell_id", "name"), [p for p in LESSONS if p.values[2] in LOOPS])
