@@ -55,7 +55,7 @@ lab: $(READY) ## open JupyterLab on notebook 00 (options for it: LAB="--no-brows
 
 check: $(READY) ## style and the quick tests, in seconds
 	$(STYLE)
-	$(PYTEST) -m "not slow and not long" tests
+	$(PYTEST) -p no:nbval -m "not slow and not long" --ignore tests/browser tests
 
 exercise: $(READY) ## try an exercise on its solution, slips and learners' answers: make exercise NAME=softmax
 	$(BIN)/python tests/exercise.py $(NAME)

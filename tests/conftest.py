@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch are loaded
 os.environ["MY_TRANSFORMER"] = "off"  # nobody's answers are read or kept, in notebooks' kernels too
+# To check addresses, jsonschema compiles a grammar for two seconds wherever nbformat is loaded.
+sys.modules.setdefault("rfc3987_syntax", None)
 
 settings.register_profile("course", deadline=None, derandomize=True)
 settings.load_profile("course")

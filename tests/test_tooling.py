@@ -290,7 +290,7 @@ def test_each_test_command_contains_the_one_before():
     assert not shutil.which("npm") or style[0].endswith("npm run --silent check --")
     nbval = "--nbval --nbval-current-env"
     assert [run.partition(" --durations 10 ")[2] for run in runs] == [
-        '-m "not slow and not long" tests',
+        '-p no:nbval -m "not slow and not long" --ignore tests/browser tests',
         f'{nbval} -m "not long" tests notebooks',
         f"{nbval} tests notebooks",
     ]
