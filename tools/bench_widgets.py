@@ -43,7 +43,7 @@ LIMIT = 20.0  # seconds that one measurement may take
 
 
 class Act(NamedTuple):
-    """What a reader does, by which keys ("": by the mouse), where, and how its picture is known.
+    """What a reader does, by keys or (without) by the mouse, where, and how its picture is known.
 
     `fire` is JavaScript that does it at once, the k-th of many, `first` what is done before all.
     """
@@ -399,8 +399,8 @@ def main() -> int:
     found, bars = {}, []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "BERTVIZ": folder}
-        pip = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "--target", folder, "bertviz"], check=True)
+        pip = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--python"]
+        subprocess.run([*pip, sys.executable, "--target", folder, "bertviz"], check=True)
         server = Server(Path(folder) / "jupyterlab")
         try:
             stage = Stage(launch(playwright), server)
