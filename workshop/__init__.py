@@ -21,7 +21,7 @@ from typing import Any
 
 _DOOR = {
     "workshop.checks": "check hint progress solution",
-    "workshop.drawings": "STEPS arrows_between arrows_of_scores clock_hands cut_into_heads flow "
+    "workshop.drawings": "arrows_between arrows_of_scores clock_hands cut_into_heads flow "
     "head holes mask_over matrix moved pick_row plane product river split_qkv writing",
     "workshop.tables": "show",
     "workshop.training_charts": "live_loss spread",

@@ -4,7 +4,7 @@ Each function returns the value in its plainest form, or raises a TypeError for 
 kind and a ValueError for what is out of range; both name the argument, what it was, and the need.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 LARGEST = float(np.finfo(np.float32).max)  # beyond it float32, which browsers draw, is infinite
 MOST = 2**31 - 1  # for a whole number that has no other limit
+ROOM = 12  # rows in a drawing, and cells in a row
 SMALLEST = float(np.finfo(np.float32).tiny)  # of the positive numbers that keep their digits
 
 
@@ -164,6 +165,55 @@ def _label(name: str, value: Any) -> str:
         except ValueError:  # more digits than Python writes
             raise ValueError(f"{name} is {said(value)}, too long for a label") from None
     return as_text(name, value)
+
+
+def array_of(name: str, value: Any, *shape: int | str, masked: bool = False) -> np.ndarray:
+    """Numbers of a shape; a word in it stands for any size, "rows" for as many as can be drawn."""
+    array = as_floats(name, as_array(name, value), masked=masked)
+    wanted = [need if isinstance(need, int) else None for need in shape]
+    seen = [size if need else None for need, size in zip(wanted, array.shape, strict=False)]
+    if array.ndim != len(shape) or seen != wanted:
+        need = str(shape).replace("'", "")
+        raise ValueError(f"{name} has shape {array.shape}, but must be {need}")
+    if shape[0] == "rows" and len(array) > ROOM:
+        raise ValueError(f"{name} has {len(array)} rows, but a drawing has room for {ROOM}")
+    return array
+
+
+def labels_of(name: str, labels: Any, count: int) -> list[str]:
+    """As many labels as are needed."""
+    labels = as_names(name, labels)
+    if len(labels) != count:
+        raise ValueError(f"{name} has {len(labels)} labels, but needs {count}")
+    return labels
+
+
+def tokens_of(name: str, tokens: Any, most: int = ROOM) -> list[str]:
+    """Words, or those of a sentence."""
+    words = as_names(name, tokens.split() if isinstance(tokens, str) else tokens)
+    if not 0 < len(words) <= most:
+        raise ValueError(f"{name} has {len(words)} words, but must have from 1 to {most}")
+    return words
+
+
+def place_of(name: str, chosen: Any, words: Sequence[str]) -> int:
+    """Where a word stands, of several the first; or the place itself."""
+    if not isinstance(chosen, str):
+        return as_whole(name, chosen, 0, len(words) - 1)
+    return words.index(one_of(name, chosen, words))
+
+
+def one_of(name: str, chosen: Any, known: Iterable[str], between: str = ", ") -> str:
+    """One of the words that are known."""
+    if as_text(name, chosen) not in known:
+        raise ValueError(f"{name} is {said(chosen)}, but must be one of {between.join(known)}")
+    return chosen
+
+
+def chosen_of(name: str, chosen: Any, steps: Collection[str]) -> set[str]:
+    """Those of some steps that were chosen, one or several."""
+    chosen = as_names(name, [chosen] if isinstance(chosen, str) else chosen)
+    return {one_of(name, step, steps) for step in chosen}
 
 
 def number(value: Any, decimals: int = 4) -> str:

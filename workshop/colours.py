@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from workshop.arguments import as_text, said
+from workshop.arguments import one_of
 
 # widgets/style.css holds the same; a test compares them. Mixed with the page's ink they stand out
 # on light and dark grounds; a cell's tint is the colour laid thinly over its ground.
@@ -28,9 +28,7 @@ def mixed(colour: str, share: float, ground: str = "#ffffff") -> str:
 
 def colour_of(name: str, colour: Any) -> str:
     """The name of a thing that has a colour."""
-    if as_text(name, colour) not in OF:
-        raise ValueError(f"{name} is {said(colour)}, but must be one of {', '.join(OF)}")
-    return colour
+    return one_of(name, colour, OF)
 
 
 def things_of(names: Sequence[str]) -> list[str]:

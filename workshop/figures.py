@@ -249,21 +249,27 @@ def plain(labels: Iterable[Any]) -> list[str]:
 
 def _png(figure: Figure, dpi: int) -> bytes:
     """Draw the figure to PNG bytes, 256 colours, without the date or version of the drawer."""
-    figure.set_dpi(dpi)
     _ink(figure)
+    image = Image.fromarray(pixels(figure, dpi))
+    image = image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    quick = compressed(image)
+    # On many cells, more effort gains a tenth for ten times the time.
+    return quick if len(quick) > QUICK else compressed(image, optimize=True)
+
+
+def pixels(figure: Figure, dpi: int) -> np.ndarray:
+    """Draw the figure: red, green, blue and alpha of each pixel."""
+    figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)  # savefig would draw everything twice, once for the layout
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font")  # drawn as an empty box
         warnings.filterwarnings("ignore", "constrained_layout not applied")  # labels get cut off
         canvas.draw()
-    image = Image.fromarray(np.asarray(canvas.buffer_rgba()))
-    image = image.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-    quick = _compressed(image)
-    # On many cells, more effort gains a tenth for ten times the time.
-    return quick if len(quick) > QUICK else _compressed(image, optimize=True)
+    return np.array(canvas.buffer_rgba())
 
 
-def _compressed(image: Image.Image, **how: Any) -> bytes:
+def compressed(image: Image.Image, **how: Any) -> bytes:
+    """PNG bytes of an image."""
     data = io.BytesIO()
     image.save(data, format="png", **how)
     return data.getvalue()

@@ -1,39 +1,18 @@
 """Matrices: alone, multiplied, picked from, masked, with holes, cut into heads."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from helpers.attention import causal_mask, split_heads
-from workshop.arguments import as_array, as_text, as_whole
+from workshop import arguments as given
 from workshop.colours import colour_of, things_of
-from workshop.drawings.arrays import (
-    array_of,
-    each,
-    labels_of,
-    matrix_of,
-    number_at,
-    place_of,
-    rows_in_words,
-    tokens_of,
-)
-from workshop.drawings.sheet import (
-    CELL,
-    INKS,
-    MARGIN,
-    MOST,
-    WIDTH,
-    WORD,
-    Box,
-    Drawing,
-    Grid,
-    Sheet,
-    fitted,
-    grid,
-    shortened,
-    wide,
-)
+from workshop.drawings.cells import Grid, each, fitted, grid, rows_in_words
+from workshop.drawings.page import CELL, MARGIN, WIDTH, WORD, Box, shortened, wide
+from workshop.drawings.sheet import INKS, Drawing, Sheet
+from workshop.figures import Picture
 
 
 def matrix(array: Any, name: str = "x", *, rows: Any = None, columns: Any = None, title: str = "",
@@ -43,16 +22,26 @@ def matrix(array: Any, name: str = "x", *, rows: Any = None, columns: Any = None
     `lit` is the place (row, column) of a number. Raises ValueError when labels do not fit.
     """
     decimals = 0 if np.asarray(array).dtype.kind in "iu" else None  # counts have none
-    array, name = matrix_of("array", array, masked=True), colour_of("name", name)
-    rows = labels_of("rows", rows, len(array))
-    columns = labels_of("columns", columns, array.shape[1])
+    array = given.array_of("array", array, "rows", "columns", masked=True)
+    name, T, S = colour_of("name", name), *array.shape
+    rows = () if rows is None else given.labels_of("rows", rows, T)
+    columns = () if columns is None else given.labels_of("columns", columns, S)
     (drawn,) = fitted(lambda m: [grid(array, name, decimals=decimals, most=m)], WIDTH - 130)
-    sheet, title = Sheet(), as_text("title", title)
+    sheet, title = Sheet(), given.as_text("title", title)
     beside = max(WORD, WIDTH - 2 * MARGIN - 20 - drawn.width)
     sheet.matrix(0, 0, drawn, title=title, rows=rows, columns=columns, beside=beside)
     if lit is not None:
-        sheet.frame(drawn.box(0, 0, *number_at(lit, drawn)), INKS["q"])
+        sheet.frame(drawn.box(0, 0, *_number_at(lit, drawn)), INKS["q"])
     return sheet.picture(f"Matrix {title or name}: {rows_in_words(drawn, rows)}.")
+
+
+def _number_at(place: Any, drawn: Grid) -> tuple[int, int]:
+    """The row and column of a number that is drawn."""
+    if np.shape(place) != (2,):
+        raise ValueError(f"lit is {given.said(place)}, but must be (row, column)")
+    columns = len(drawn.cells) - (drawn.texts[0][-1] == "…")
+    row = given.as_whole("lit's row", place[0], 0, len(drawn.texts) - 1)
+    return row, given.as_whole("lit's column", place[1], 0, columns - 1)
 
 
 def product(X: Any, W: Any, names: Sequence[str] = ("X", "W_q", "Q"), *, rows: Any = None,
@@ -63,12 +52,12 @@ def product(X: Any, W: Any, names: Sequence[str] = ("X", "W_q", "Q"), *, rows: A
     place (row, column) of one number: its row, its column and its sum are shown. Raises ValueError
     for other shapes.
     """
-    X = matrix_of("X", X)
-    W = array_of("W", W, X.shape[1], "columns")
-    rows, names = labels_of("rows", rows, len(X)), labels_of("names", names, 3, False)
+    X = given.array_of("X", X, "rows", "columns")
+    W, names = given.array_of("W", W, X.shape[1], "columns"), given.labels_of("names", names, 3)
+    rows = () if rows is None else given.labels_of("rows", rows, len(X))
     arrays = list(zip((X, W, X @ W), things_of(names), strict=True))
     grids = fitted(lambda most: [grid(a, name, most=most) for a, name in arrays], WIDTH - 210)
-    place, sheet = lit if lit is None else number_at(lit, grids[2]), Sheet()
+    place, sheet = lit if lit is None else _number_at(lit, grids[2]), Sheet()
     boxes = side_by_side(sheet, grids, names, "@=", rows=rows, lits=_crossing(place, grids))
     spoken = f"{' @ '.join(names[:2])} = {names[2]}: {rows_in_words(grids[2], rows)}."
     if place:
@@ -106,7 +95,7 @@ def _read(texts: Sequence[str]) -> list[float]:
 
 
 def side_by_side(sheet: Sheet, grids: Sequence[Grid], titles: Sequence[str], signs: str, *,
-            rows: Sequence[str] = (), columns: Sequence[str] = (), y: float = 0,
+            rows: Sequence[str] = (), columns: Sequence[str] = (), y: float = 0, apart: float = 46,
             lits: Sequence[Any] = (True, True, True)) -> list[Box]:  # fmt: skip
     """Draw matrices side by side around the height y, with signs between them."""
     x, boxes = 0.0, []
@@ -118,7 +107,7 @@ def side_by_side(sheet: Sheet, grids: Sequence[Grid], titles: Sequence[str], sig
             x + around, top, drawn, title=title, rows=names, columns=columns, lit=lit, slot=slot
         )
         boxes.append(box)
-        x = box.right[0] + around + 46
+        x = box.right[0] + around + apart
     for sign, before, after in zip(signs, boxes, boxes[1:], strict=False):
         if sign == "→":
             sheet.arrow((before.right[0] + 8, y), (after.x - 8, y), width=2)
@@ -132,13 +121,13 @@ def split_qkv(token: str, x: Any, W_q: Any, W_k: Any, W_v: Any) -> Drawing:
 
     Raises ValueError for other shapes.
     """
-    x, word = array_of("x", x, "features"), shortened(as_text("token", token))
+    x, word = given.array_of("x", x, "features"), shortened(given.as_text("token", token))
     weights = {"q": W_q, "k": W_k, "v": W_v}
-    weights = {name: array_of(f"W_{name}", W, len(x), "d") for name, W in weights.items()}
+    weights = {name: given.array_of(f"W_{name}", W, len(x), "d") for name, W in weights.items()}
     rows = {"x": x[None]} | {name: x[None] @ W for name, W in weights.items()}
     beside = wide(word, bold=True) + max(map(_span, weights.values())) + 280
     room = WIDTH - 2 * MARGIN - beside
-    most = next((n for n in range(MOST, 2, -1) if _rows_span(rows, n) <= room), 2)
+    most = next((n for n in range(given.ROOM, 2, -1) if _rows_span(rows, n) <= room), 2)
     grids = {name: grid(row, name, most=most) for name, row in rows.items()}
     sheet = Sheet()
     start = sheet.matrix(0, -CELL / 2, grids["x"], title="x", rows=[word], bold=0)
@@ -187,8 +176,9 @@ def pick_row(words: Any, table: Any, chosen: Any) -> Drawing:
 
     Raises ValueError for other shapes, and for a word that the table does not have.
     """
-    words = tokens_of("words", words)
-    table, at = array_of("table", table, len(words), "features"), place_of("chosen", chosen, words)
+    words = given.tokens_of("words", words)
+    table = given.array_of("table", table, len(words), "features")
+    at = given.place_of("chosen", chosen, words)
     one_hot = (np.arange(len(words)) == at)[:, None]
     hot = grid(one_hot.astype(float), "x", decimals=0)
     (drawn,) = fitted(lambda most: [grid(table, "x", most=most)], (WIDTH - 330) / 2)
@@ -209,11 +199,11 @@ def mask_over(tokens: Any, scores: Any, allowed: Any = None) -> Drawing:
 
     Without a mask it is the causal one. Raises ValueError for other shapes.
     """
-    words = tokens_of("tokens", tokens)
+    words = given.tokens_of("tokens", tokens)
     T = len(words)
-    scores = array_of("scores", scores, T, T)
-    allowed = causal_mask(T) if allowed is None else as_array("allowed", allowed, "b")
-    array_of("allowed", allowed, T, T)
+    scores = given.array_of("scores", scores, T, T)
+    allowed = causal_mask(T) if allowed is None else given.as_array("allowed", allowed, "b")
+    given.array_of("allowed", allowed, T, T)
     masked = np.where(allowed, scores, -np.inf)
     grids, titles = [grid(scores, "scores"), grid(masked, "scores")], ["scores", "masked"]
     if sum(drawn.width for drawn in grids) > WIDTH - 170:  # both do not fit
@@ -229,21 +219,58 @@ def holes(tokens: Any, weights: Any, dropped: Any) -> Drawing:
 
     Raises ValueError for other shapes.
     """
-    words, weights = tokens_of("tokens", tokens), matrix_of("weights", weights)
-    weights = array_of("weights", weights, len(words), "keys")
-    dropped = array_of("dropped", dropped, *weights.shape)
+    words = given.tokens_of("tokens", tokens)
+    weights = given.array_of("weights", weights, len(words), "keys")
+    dropped = given.array_of("dropped", dropped, *weights.shape)
     gone, says = _lost(weights, dropped)
     largest = float(max(np.abs(weights).max(), np.abs(dropped).max()))
     grids = fitted(lambda most: [grid(a, "weights", largest=largest, decimals=2, most=most)
                                  for a in (weights, dropped)], WIDTH - 170)  # fmt: skip
-    texts = [["×" if lost else text for lost, text in zip(row, line, strict=False)]
-             for row, line in zip(gone, grids[1].texts, strict=True)]  # fmt: skip
-    grids = grids[0], grids[1]._replace(texts=texts)
+    grids = grids[0], crossed(grids[1], gone)
     sheet, columns = Sheet(), words if weights.shape[1] == len(words) else ()
     titles, lits = ("weights", "after dropout"), (True, ~gone[:, : len(grids[1].cells)])
     boxes = side_by_side(sheet, grids, titles, "→", rows=words, columns=columns, lits=lits)
     sheet.text((boxes[0].x + boxes[1].right[0]) / 2, boxes[0].bottom[1] + 20, says)
     return sheet.picture(f"Dropout: {says}. {rows_in_words(grids[1], words)}.")
+
+
+def crossed(drawn: Grid, gone: np.ndarray) -> Grid:
+    """A matrix with a × in place of each number that is gone."""
+    texts = [["×" if lost else text for lost, text in zip(row, line, strict=False)]
+             for row, line in zip(gone, drawn.texts, strict=True)]  # fmt: skip
+    return drawn._replace(texts=texts)
+
+
+def maps(panels: Sequence[tuple[str, np.ndarray]], name: str, rows: Sequence[str],
+         columns: Sequence[str], largest: float, alt: str) -> Picture:  # fmt: skip
+    """Draw matrices (queries, keys) with their titles side by side, on one scale; NaN is a ×.
+
+    Of more than twelve rows or columns, or where the page is too narrow, only tints are drawn.
+    """
+    sheet, n, few = Sheet(), len(panels), max(len(rows), len(columns)) <= given.ROOM
+    some = rows[:: math.ceil(len(rows) / 32)]  # no more are written
+    room = WIDTH - 2 * MARGIN - 10 - max(wide(shortened(word)) for word in some)
+    grids = [crossed(grid(array, name, largest=largest, decimals=2), np.isnan(array))
+             for _, array in panels if few]  # fmt: skip
+    apart = min((room - n * max(drawn.width for drawn in grids)) / n, 46) if few else 0
+    if apart >= 8:
+        titles, names = [title for title, _ in panels], {"rows": rows, "columns": columns}
+        side_by_side(sheet, grids, titles, "", apart=apart, lits=[True] * n, **names)
+    else:
+        _tinted(sheet, panels, name, rows, columns, largest, room / n - 24)
+    sheet.text(0, max(y for _, y in sheet.corners) + 16, "rows: queries, columns: keys", at="left")
+    drawing = sheet.picture(alt)
+    return drawing if few else Picture(drawing.figure, alt)  # of so many cells, done sooner
+
+
+def _tinted(sheet: Sheet, panels: Sequence[tuple[str, np.ndarray]], name: str, rows: Sequence[str],
+            columns: Sequence[str], largest: float, room: float) -> None:  # fmt: skip
+    """Draw matrices as tints alone, each in so many pixels from left to right."""
+    size = min(CELL, room / len(columns)), min(CELL, 576 / len(rows))
+    for i, (title, array) in enumerate(panels):
+        box = Box(i * (room + 24), 0, size[0] * len(columns), size[1] * len(rows))
+        sheet.tints(box, array, name, largest)
+        sheet.labels(box, size, title, INKS[name], () if i else rows, columns)
 
 
 def _lost(weights: np.ndarray, dropped: np.ndarray) -> tuple[np.ndarray, str]:
@@ -259,11 +286,11 @@ def cut_into_heads(tokens: Any, X: Any, heads: int, name: str = "q") -> Drawing:
 
     Raises ValueError when the heads do not divide D, or D is more than 12.
     """
-    words, name = tokens_of("tokens", tokens), colour_of("name", name)
-    X = array_of("X", X, len(words), "features")
-    if X.shape[1] > MOST:
-        raise ValueError(f"X has {X.shape[1]} features, but a drawing has room for {MOST}")
-    size = split_heads(X[None], as_whole("heads", heads, 1, MOST)).shape[-1]
+    words, name = given.tokens_of("tokens", tokens), colour_of("name", name)
+    X = given.array_of("X", X, len(words), "features")
+    if X.shape[1] > given.ROOM:
+        raise ValueError(f"X has {X.shape[1]} features, but a drawing has room for {given.ROOM}")
+    size = split_heads(X[None], given.as_whole("heads", heads, 1, given.ROOM)).shape[-1]
     whole, sheet = grid(X, name), Sheet()
     cell = max(whole.cells[0], (wide("head", bold=True) + 6) / size)  # room for the name above
     whole = whole._replace(cells=[cell] * len(whole.cells))
@@ -284,9 +311,11 @@ def _head(sheet: Sheet, part: Grid, name: str, x: float, below: Box) -> None:
     Where the name is too wide, it has two lines.
     """
     colour = INKS[part.name]
-    middle, y = sheet.brace(x + 3, x + part.width - 3, -13, colour)
+    middle, path = x + part.width / 2, [(x + 3, -7), (x + 3, -13), (x + part.width - 3, -13),
+                                         (x + part.width - 3, -7)]  # fmt: skip
+    sheet.arrow(*path, colour=colour, head=False)
     lines = [name] if wide(name, bold=True) + 6 <= part.width else name.split()[::-1]
     for i, line in enumerate(lines):
-        sheet.text(middle, y - 13 - 16 * i, line, colour, bold=True)
+        sheet.text(middle, -26 - 16 * i, line, colour, bold=True)
     end = below.top[0], below.y + 2 * CELL
     sheet.arrow((middle, below.y), end, colour=colour, width=2)

@@ -7,23 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from helpers.attention import attention_scores, causal_mask, safe_masked_softmax, scale_scores
-from workshop.arguments import as_switch
-from workshop.drawings.arrays import array_of, chosen_of, place_of, tokens_of
-from workshop.drawings.sheet import (
-    CELL,
-    INKS,
-    MARGIN,
-    MOST,
-    WIDTH,
-    Box,
-    Drawing,
-    Grid,
-    Point,
-    Sheet,
-    grid,
-    shortened,
-    wide,
-)
+from workshop import arguments as given
+from workshop.drawings.cells import Grid, grid
+from workshop.drawings.page import CELL, MARGIN, WIDTH, Box, Point, shortened, wide
+from workshop.drawings.sheet import INKS, Drawing, Sheet
 from workshop.figures import INK
 
 
@@ -61,11 +48,14 @@ def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: An
     drawn instead of those computed, `lit` are steps drawn full, the others pale; `closed` are steps
     drawn as boxes without numbers. Raises ValueError for other shapes, words and steps.
     """
-    words = tokens_of("tokens", tokens)
-    at = place_of("asker", asker, words)
-    switches = as_switch("scaled", scaled), as_switch("causal", causal)
+    words = given.tokens_of("tokens", tokens)
+    at = given.place_of("asker", asker, words)
+    switches = given.as_switch("scaled", scaled), given.as_switch("causal", causal)
     arrays = _attend(len(words), at, X, Q, K, V, weights, *switches)
-    full, shut = chosen_of("lit", lit or arrays, arrays), chosen_of("closed", closed, arrays)
+    full, shut = (
+        given.chosen_of("lit", lit or arrays, arrays),
+        given.chosen_of("closed", closed, arrays),
+    )
     way = _Way(words, at, arrays, full, shut)
     way.titles |= {"scaled": f"÷ √{np.shape(Q)[1]}"}
     way.titles |= {} if weights is None else {"weights": "changed"}
@@ -78,8 +68,8 @@ def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: An
 def _attend(T: int, at: int, X: Any, Q: Any, K: Any, V: Any, weights: Any, scaled: bool,
             causal: bool) -> dict[str, np.ndarray]:  # fmt: skip
     """The numbers of each step for one asker: (T, …), those of the query and the context (1, …)."""
-    X, Q = array_of("X", X, T, "features"), array_of("Q", Q, T, "features")
-    K, V = array_of("K", K, T, Q.shape[1]), array_of("V", V, T, "features")
+    X, Q = given.array_of("X", X, T, "features"), given.array_of("Q", Q, T, "features")
+    K, V = given.array_of("K", K, T, Q.shape[1]), given.array_of("V", V, T, "features")
     steps = {"x": X, "k": K, "q": Q[[at]], "scores": attention_scores(Q, K)[at]}
     last = steps["scores"]
     if scaled:
@@ -88,7 +78,7 @@ def _attend(T: int, at: int, X: Any, Q: Any, K: Any, V: Any, weights: Any, scale
     if causal:
         steps["masked"] = np.where(allowed, last, -np.inf)
     computed = safe_masked_softmax(last, allowed)
-    steps["weights"] = computed if weights is None else array_of("weights", weights, T)
+    steps["weights"] = computed if weights is None else given.array_of("weights", weights, T)
     steps |= {"v": V, "shares": steps["weights"][:, None] * V}
     steps["context"] = steps["shares"].sum(axis=0, keepdims=True)
     return {step: array if array.ndim == 2 else array[:, None] for step, array in steps.items()}
@@ -99,7 +89,7 @@ def _fitting(arrays: dict[str, np.ndarray], room: float) -> dict[str, Grid]:
     below = {"k": "q", "shares": "context"}  # written in cells of one width
     tall = {step: np.vstack([arrays[step], arrays[below[step]]]) if step in below else arrays[step]
             for step in arrays if step not in below.values()}  # fmt: skip
-    for most in range(MOST, 1, -1):
+    for most in range(given.ROOM, 1, -1):
         grids = {step: _grid(step, tall, arrays, most) for step in tall}
         if _content(grids) <= room - _GAP[0] * (len(tall) - 1):
             break
@@ -221,7 +211,8 @@ class _Way:
     def _meeting(self, k: Point, score: Point) -> None:
         lit, x = "scores" in self.lit, self.meets
         self._link(k, (x - 6, k[1]), "scores", INKS["k"])
-        self.sheet.dot(x, k[1], self.ink("scores"), ring=True, lit=lit)
+        self.sheet.circle(x, k[1], 5.5, self.ink("scores"), width=0.9, lit=lit)
+        self.sheet.dot(x, k[1], self.ink("scores"), 1.7, lit)
         self._link((x + 6, k[1]), score, "scores", INKS["scores"])
 
     def _link(self, start: Point, end: Point, step: str, colour: str) -> None:

@@ -1,37 +1,31 @@
-"""The words that drawings are made of: tokens, rows of tinted cells, arrows with a width, frames.
+"""The sheet that drawings are put on: tinted cells, words, arrows with a width, frames.
 
 A sheet counts in CSS pixels, y downwards, and is at most WIDTH wide: shown 540 pixels wide, as a
 narrow page does, its letters are still 9 high. What is lit is drawn full, the rest pale: without
 a ground, in the ink of light and dark pages.
 """
 
-import io
-import warnings
-from collections.abc import Callable, Sequence
-from functools import cache, cached_property
-from typing import Any, NamedTuple
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Circle, FancyBboxPatch, PathPatch, Polygon, Rectangle
 from matplotlib.path import Path
 from matplotlib.text import Text
-from matplotlib.textpath import TextToPath
 from PIL import Image
 
-from workshop.arguments import number
-from workshop.colours import OF, ink_on, mixed, size, tint
-from workshop.figures import INK, Picture
+from workshop.colours import OF, ink_on, mixed, tint
+from workshop.drawings.cells import Grid, cut
+from workshop.drawings.page import CELL, LETTER, MARGIN, WORD, Box, Point, shortened, wide
+from workshop.figures import INK, Picture, compressed, pixels
 
-WIDTH, LETTER, CELL, MARGIN = 836, 14, 28, 6  # pixels: the page, the type, a cell's height, around
-MOST = 12  # rows in a drawing, and cells in a row
-WORD = 92  # pixels for a token
 HIGH = 150  # pixels for a column's name that is turned
 LARGE = 60_000  # bytes of a picture; beyond, it is drawn less fine
 PALE = 0.4  # how opaque lines are that are not lit
-Point = tuple[float, float]
 
 # Lines and words outside of cells: each colour with so much white or black in it that it has 4.3:1
 # on white and on #111111 alike (no ink has more on both).
@@ -40,130 +34,6 @@ _TO_MIDDLE = {"x": (0.95, "#ffffff"), "q": (0.84, "#000000"), "k": (0.9, "#fffff
               "context": (0.58, "#ffffff")}  # fmt: skip
 INKS = {name: mixed(OF[name], *middle) for name, middle in _TO_MIDDLE.items()}
 MASKED = tint("context", 1, 1)  # the ground of −∞
-
-
-class Box(NamedTuple):
-    """Where something stands; arrows start and end at the middles of its edges."""
-
-    x: float
-    y: float
-    width: float
-    height: float = CELL
-
-    @property
-    def left(self) -> Point:
-        """The middle of the left edge."""
-        return self.x, self.y + self.height / 2
-
-    @property
-    def right(self) -> Point:
-        """The middle of the right edge."""
-        return self.x + self.width, self.y + self.height / 2
-
-    @property
-    def top(self) -> Point:
-        """The middle of the upper edge."""
-        return self.x + self.width / 2, self.y
-
-    @property
-    def bottom(self) -> Point:
-        """The middle of the lower edge."""
-        return self.x + self.width / 2, self.y + self.height
-
-    @property
-    def middle(self) -> Point:
-        """Its centre."""
-        return self.top[0], self.left[1]
-
-    def meets(self, other: "Box") -> bool:
-        """Whether the two overlap."""
-        gaps = np.abs(np.subtract(self.middle, other.middle))
-        sizes = np.add(self[2:], other[2:]) / 2
-        return bool((gaps < sizes).all())
-
-
-class Grid(NamedTuple):
-    """A matrix as it is drawn: (rows, columns) of numbers, written, in the colour of a thing."""
-
-    values: np.ndarray  # NaN has no tint
-    texts: list[list[str]]
-    name: str  # of workshop.colours
-    largest: float  # gets the strongest tint
-    cells: list[float]  # how wide each column is
-
-    @property
-    def width(self) -> float:
-        """Pixels from the left edge to the right one."""
-        return sum(self.cells)
-
-    def box(self, x: float, y: float, i: int, j: int | None = None, pitch: float = CELL) -> Box:
-        """Where a row stands, or the cell of a column in it, if the matrix begins at x, y."""
-        if j is None:
-            return Box(x, y + i * pitch, self.width)
-        return Box(x + sum(self.cells[:j]), y + i * pitch, self.cells[j])
-
-    def part(self, rows: slice = slice(None), columns: slice = slice(None)) -> "Grid":
-        """Some of its rows and columns, written and tinted as in the whole."""
-        return self._replace(values=self.values[rows, columns], cells=self.cells[columns],
-                             texts=[row[columns] for row in self.texts[rows]])  # fmt: skip
-
-
-def grid(array: np.ndarray, name: str, *, largest: float | None = None,
-         decimals: int | None = None, most: int = MOST) -> Grid:  # fmt: skip
-    """Make a matrix ready to be drawn, of a wider one the first columns and a "…"."""
-    finite = array[np.isfinite(array)]
-    if decimals is None:
-        decimals = 1 if np.allclose(finite, finite.round(1), rtol=0, atol=1e-6) else 2
-    largest = float(size(name, finite).max(initial=0)) if largest is None else largest
-    texts = [cut([written(value, decimals) for value in row], most) for row in array]
-    values = np.array([cut(list(row), most, np.nan) for row in array])
-    cell = max(30, round(max(wide(text) for row in texts for text in row) + 8))
-    cells = [20 if text == "…" else cell for text in texts[0]]
-    return Grid(np.where(np.isfinite(values), values, np.nan), texts, name, largest, cells)
-
-
-def fitted(make: Callable[[int], Sequence[Grid]], room: float) -> Sequence[Grid]:
-    """Grids made with as many columns each as fit into so many pixels side by side."""
-    for most in range(MOST, 1, -1):
-        grids = make(most)
-        if sum(drawn.width for drawn in grids) <= room:
-            return grids
-    return grids
-
-
-def written(value: float, decimals: int) -> str:
-    """A number as short as it can be said, with −∞ for a masked score."""
-    if value == -np.inf:
-        return "−∞"
-    large = abs(value) >= 10_000
-    text = f"{value:.0e}".replace("e+0", "e").replace("e+", "e") if large else ""
-    return (text or number(value, decimals if abs(value) < 100 else 0)).replace("-", "−")
-
-
-def cut(entries: list, most: int, gap: Any = "…") -> list:
-    """All entries, or the first ones and a gap."""
-    return entries if len(entries) <= most else [*entries[: most - 1], gap]
-
-
-@cache
-def wide(words: str, bold: bool = False, size: float = LETTER) -> float:
-    """How many pixels wide a text will be."""
-    font = FontProperties(size=size, weight="bold" if bold else "normal")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of glyphs that are missing, drawn as an empty box
-        return TextToPath().get_text_width_height_descent(words, font, False)[0]
-
-
-def shortened(word: str, room: float = WORD) -> str:
-    """A word in so many pixels, on one line, every character of it to be seen."""
-    seen = "".join(c if c.isprintable() else "⏎" if c == "\n" else "·" for c in word[:60])
-    if not seen.strip():
-        seen = "␣" * max(len(seen), 1)
-    if len(word) <= 60 and wide(seen, True) <= room:
-        return seen
-    while seen and wide(seen + "…", True) > room:
-        seen = seen[:-1]
-    return seen + "…"
 
 
 class Drawing(Picture):
@@ -176,18 +46,13 @@ class Drawing(Picture):
 
     @cached_property
     def png(self) -> bytes:
-        """PNG bytes, drawn when somebody asks for them."""
-        return _png(self.figure)
+        """PNG bytes at one and a half times the size; if that becomes large, at its size."""
+        png = _drawn(self.figure, 144, 256)
+        return png if len(png) <= LARGE else _drawn(self.figure, 96, 64)
 
     def small(self) -> bytes:
         """PNG bytes for where few will look: a pixel a pixel, all grounds and few mixed colours."""
         return _drawn(self.figure, 96, 8, of_its_own=300)
-
-
-def _png(figure: Figure) -> bytes:
-    """PNG bytes at one and a half times the size; if that becomes large, at its size."""
-    png = _drawn(figure, 144, 256)
-    return png if len(png) <= LARGE else _drawn(figure, 96, 64)
 
 
 def _drawn(figure: Figure, dpi: int, shades: int, of_its_own: int | None = None) -> bytes:
@@ -195,8 +60,8 @@ def _drawn(figure: Figure, dpi: int, shades: int, of_its_own: int | None = None)
 
     Those that fill `of_its_own` pixels or more come on top of so many shades.
     """
-    pixels = _pixels(figure, dpi)
-    packed = pixels.view(np.uint32).ravel()
+    seen = pixels(figure, dpi)
+    packed = seen.view(np.uint32).ravel()
     starts = np.flatnonzero(np.diff(packed, prepend=~packed[:1]))  # of runs, to sort fewer
     lengths = np.diff(starts, append=packed.size)
     colours, where = np.unique(packed[starts], return_inverse=True)
@@ -204,20 +69,9 @@ def _drawn(figure: Figure, dpi: int, shades: int, of_its_own: int | None = None)
     shades += (counts >= of_its_own).sum() if of_its_own else 0
     common = np.argsort(-counts, kind="stable")[: min(shades, 256)]
     palette, nearest = _nearest(colours.view(np.uint8).reshape(-1, 4), common)
-    image = Image.fromarray(np.repeat(nearest[where], lengths).reshape(pixels.shape[:2]))
+    image = Image.fromarray(np.repeat(nearest[where], lengths).reshape(seen.shape[:2]))
     image.putpalette(palette.tobytes(), "RGBA")
-    data = io.BytesIO()
-    image.save(data, format="png", optimize=True)
-    return data.getvalue()
-
-
-def _pixels(figure: Figure, dpi: int) -> np.ndarray:
-    figure.set_dpi(dpi)
-    canvas = FigureCanvasAgg(figure)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from font")
-        canvas.draw()
-    return np.array(canvas.buffer_rgba())
+    return compressed(image, optimize=True)
 
 
 def _nearest(colours: np.ndarray, common: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -288,6 +142,27 @@ class Sheet:
             self.text(x + drawn.width / 2, above, title, INKS[drawn.name], bold=True)
         return Box(x, y, drawn.width, CELL * len(boxes))
 
+    def tints(self, box: Box, array: np.ndarray, name: str, largest: float) -> None:
+        """Draw a matrix of any size as tints alone."""
+        colours = ListedColormap([tint(name, k, 255) for k in range(256)])
+        place = box.x, box.x + box.width, box.y + box.height, box.y
+        look = {"vmin": 0, "vmax": largest or 1, "aspect": "auto", "extent": place}
+        self.ax.imshow(
+            np.where(array > 0, array, 0) if name == "scores" else array, colours, **look
+        )
+        self.frame(box)
+
+    def labels(self, box: Box, size: Point, title: str, colour: str, rows: Sequence[str],
+               columns: Sequence[str]) -> None:  # fmt: skip
+        """Write a title and as many labels around a matrix as its cells of a size leave room."""
+        many, more = (math.ceil((LETTER + 4) / one) for one in size)
+        for i, word in enumerate(rows[::more]):
+            y = box.y + (i * more + 0.5) * size[1]
+            self.text(box.x - 10, y, shortened(word), at="right")
+        named = [Box(box.x + j * size[0], box.y, size[0]) for j in range(0, len(columns), many)]
+        high = self.over(named, columns[::many], many * size[0])
+        self.text(box.top[0], box.y - 20 - high, title, colour, bold=True)
+
     def over(self, boxes: Sequence[Box], words: Sequence[str], slot: float | None = None) -> float:
         """Write words over boxes, all turned if one is wider than a slot; how high they are.
 
@@ -301,7 +176,7 @@ class Sheet:
             self.text(box.top[0], high, word, turned=turned)
         return room and (room if turned else LETTER)
 
-    def label(self, box: Box, words: str, name: str, *, share: float = 0.3) -> None:
+    def label(self, box: Box, words: str, name: str, share: float = 0.3) -> None:
         """Draw a round box with words on so much of a thing's colour; of 0 it has no ground."""
         ground = mixed(OF[name], share)
         style = {"boxstyle": "round,pad=0,rounding_size=6", "edgecolor": INKS[name]}
@@ -334,28 +209,17 @@ class Sheet:
         for point in points:
             self._covers(Box(*point, 0, 0))
 
-    def brace(self, x: float, until: float, y: float, colour: str = INK) -> Point:
-        """Draw a bracket over what stands below it from x on; its middle."""
-        path = [(x, y + 6), (x, y), (until, y), (until, y + 6)]
-        self.arrow(*path, colour=colour, head=False)
-        return (x + until) / 2, y
-
-    def dot(self, x: float, y: float, colour: str, *, radius: float = 4, ring: bool = False,
-            lit: bool = True) -> None:  # fmt: skip
-        """Draw a point; with a ring it is where two rows are multiplied."""
-        fills = ((5.5, "none"), (1.7, colour)) if ring else ((radius, colour),)
-        for r, fill in fills:
-            style = {"facecolor": fill, "edgecolor": colour, "alpha": None if lit else PALE}
-            self._shape(Circle((x, y), r, linewidth=0.9, **style))
-            self._covers(Box(x - r, y - r, 2 * r, 2 * r))
-
-    def ring(self, x: float, y: float, radius: float, colour: str = INK, *,
-             ground: str = "none") -> Box:  # fmt: skip
+    def circle(self, x: float, y: float, radius: float, colour: str = INK, *,
+               ground: str = "none", width: float = 1.2, lit: bool = True) -> Box:  # fmt: skip
         """Draw a circle around a point; the square around it."""
         box = Box(x - radius, y - radius, 2 * radius, 2 * radius)
-        style = {"facecolor": ground, "edgecolor": colour, "linewidth": 1.2}
-        self._shape(Circle((x, y), radius, **style), box)
+        style = {"facecolor": ground, "edgecolor": colour, "alpha": None if lit else PALE}
+        self._shape(Circle((x, y), radius, linewidth=width, **style), box)
         return box
+
+    def dot(self, x: float, y: float, colour: str, radius: float = 4, lit: bool = True) -> None:
+        """Draw a point."""
+        self.circle(x, y, radius, colour, ground=colour, width=0.9, lit=lit)
 
     def area(self, corners: Sequence[Point], colour: str, *, share: float = 0.14) -> None:
         """Draw a plane of a thin colour, with a line around it."""

@@ -19,8 +19,8 @@ from workshop.arguments import (
     as_whole,
     said,
 )
+from workshop.arguments import ROOM as MOST_ROWS
 from workshop.drawings import flow, head, matrix
-from workshop.drawings.sheet import MOST as MOST_ROWS
 from workshop.drawings.sheet import Drawing
 from workshop.figures import Picture
 from workshop.machine.of_arrays import names_of, of_arrays

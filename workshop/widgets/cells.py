@@ -13,17 +13,6 @@ from workshop.figures import INK, number, plain
 from workshop.widgets.base import visible
 
 
-def draw_heads(axes: Sequence[Axes], panels: Sequence[tuple[str, np.ndarray]], thing: str,
-               rows: Sequence[str], columns: Sequence[str], largest: float) -> None:  # fmt: skip
-    """Draw matrices of queries and keys side by side, each under its title, on one scale."""
-    for ax, (title, array) in zip(axes, panels, strict=True):
-        look = {"panels": len(panels), "largest": largest}
-        draw_tints(ax, array, thing, visible(title), rows, columns, **look)
-        ax.set_xlabel("key")
-        rows = []
-    axes[0].set_ylabel("query")
-
-
 def draw_tints(ax: Axes, array: np.ndarray, thing: str, title: str, rows: Sequence[str],
                columns: Sequence[str], *, panels: float, largest: float) -> None:  # fmt: skip
     """Draw a matrix in a thing's colour, with its numbers where so many panels leave room.

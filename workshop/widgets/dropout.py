@@ -7,11 +7,10 @@ import numpy as np
 import traitlets
 
 from helpers.attention import dropout
-from workshop.arguments import as_whole
-from workshop.drawings.sheet import Drawing
-from workshop.figures import canvas, number
+from workshop.arguments import as_whole, number
+from workshop.drawings.matrices import maps
+from workshop.figures import Picture
 from workshop.widgets.base import Widget, check_labels, check_sign, check_small, program
-from workshop.widgets.cells import draw_heads
 from workshop.widgets.traits import Labels, Number, Switch, Whole
 
 HIGHEST = 0.9  # the largest p of the slider
@@ -83,17 +82,13 @@ class DropoutLab(Widget):
     def _latest(self) -> "Mulberry":
         return Mulberry(self.seed, (self.draws - 1) * self._weights.size)
 
-    def picture(self) -> Drawing:
-        """Draw the weights, the latest draw (dropped ones blank) and the mean of all."""
+    def picture(self) -> Picture:
+        """Draw the weights, the latest draw (× where one was dropped) and the mean of all."""
         last = np.where(self.dropped, np.nan, self.last)
         mean = f"mean of {self.draws} draw{'s' * (self.draws > 1)}"
-        panels = {"weights": self._weights, f"draw {self.draws}": last, mean: self.mean}
-        rows, columns = self.tokens, self.key_tokens
-        size = 3 * min(0.62 * len(columns) + 0.4, 3) + 0.7, 0.3 * min(len(rows), 28) + 1.2
-        figure, axes = canvas(*size, columns=3)
+        panels = [("weights", self._weights), (f"draw {self.draws}", last), (mean, self.mean)]
         largest = self._weights.max() / (1 - self.p * self.training)
-        draw_heads(axes, list(panels.items()), "weights", rows, columns, largest)
-        return Drawing(figure, self.words)
+        return maps(panels, "weights", self.tokens, self.key_tokens, largest, self.words)
 
 
 class Mulberry:

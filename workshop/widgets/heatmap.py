@@ -7,11 +7,10 @@ import numpy as np
 import traitlets
 
 from helpers.attention import softmax
-from workshop.arguments import SMALLEST
-from workshop.drawings.sheet import Drawing
-from workshop.figures import Picture, number, side_by_side
+from workshop.arguments import SMALLEST, number
+from workshop.drawings.matrices import maps
+from workshop.figures import Picture
 from workshop.widgets.base import Widget, check_array, check_labels, check_sign, program, visible
-from workshop.widgets.cells import draw_heads
 from workshop.widgets.traits import Choice, Labels, Number, Switch, Whole
 
 VIEWS = ["one head", "all heads", "all layers"]
@@ -93,14 +92,10 @@ class AttentionHeatmap(Widget):
         names, shown = [""], self.matrix[None]
         if self.view != "one head" and len(self.key_tokens) <= 12 and 1 < len(self.head_names) <= 4:
             names, shown = self.head_names, self._transform(self._array[self.layer])
-        shown = np.where(np.isfinite(shown), shown, np.nan)  # hidden scores are blank
-        largest = np.abs(np.nan_to_num(shown)).max()
+        largest = np.abs(shown, where=np.isfinite(shown), out=np.zeros(shown.shape)).max()
         thing = "scores" if self.raw and not self.softmax else "weights"
-        rows, columns = self.tokens, self.key_tokens
-        figure, axes = side_by_side(len(names), len(rows), len(columns))
-        draw_heads(axes, list(zip(names, shown, strict=True)), thing, rows, columns, largest)
-        exact = shown.size <= 1024  # more cells have no numbers, and would take seconds
-        return (Drawing if exact else Picture)(figure, self.words)
+        panels = list(zip(names, shown, strict=True))
+        return maps(panels, thing, self.tokens, self.key_tokens, largest, self.words)
 
     def _transform(self, x: np.ndarray) -> np.ndarray:
         """Scores as the controls say, of any number of heads: (…, Tq, Tk)."""
