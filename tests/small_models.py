@@ -13,6 +13,7 @@ from torch import Tensor, float64, nn
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
 from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
 from helpers.pretrained import SentenceEncoder
+from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
 from workshop.machine.of_modules import describe, is_part
 from workshop.machine.program import Program
 
@@ -145,3 +146,23 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "rms decoder": lambda: drawn(20, Decoder(8, 4, 6, 1, activation="gelu", **NORMED), 8, 8),
 }
+
+
+def single_steps() -> dict[str, tuple[Program, dict[str, list[int]], list[dict]]]:
+    """Each single step, the ids of what it reads, and something that its knobs or a drag change."""
+    rng = np.random.default_rng(0)
+    X, Y, counts = rng.normal(size=(4, 3)), rng.normal(size=(4, 3)), rng.integers(3, size=(5, 5))
+    counts[3] = 0  # nothing followed this word
+    words, number = {"text": [0, 1, 2, 3]}, {"row": 1, "column": 2, "value": 0.5}
+    gain = {"at": "norm/gain", "row": 0, "values": [2.0, 2.0, 2.0]}
+    return {
+        "product": (product_step(X, Y.T, ("X", "W_q", "q")), words, [{"at": "X"} | number]),
+        "scores": (product_step(X, Y, ("Q", "K", "scores"), transposed=True), words,
+                   [{"at": "K"} | number]),
+        "softmax": (softmax_step([1.5, -2, 0, 0.25], 4), words,
+                    [{"at": "scaled", "option": "by", "value": 8.0}]),
+        "add & norm": (norm_step(X, np.tanh), words, [gain, {"at": "add", "off": True}]),
+        "next word": (next_word_step(counts), {"text": [0, 4, 3]}, [{"at": "follows"} | number]),
+        "positions": (positions_step(4), {"text": [0] * 7},
+                      [{"at": "positions", "option": "d", "value": 8}]),
+    }  # fmt: skip

@@ -9,10 +9,13 @@ from torch import nn
 from helpers import attention, blocks
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
+from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
+from workshop.machine.formulas import OFF, softmax
 from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
-from workshop.machine.program import OFF, Program, run, softmax
+from workshop.machine.program import Program, run
 
+EYE, OPTION = np.eye(3), {"at": "positions", "option": "d"}
 IDS = [2, 0, 5, 2]
 OF_MODULES = ("linear", "norm", "rms", "relu", "gelu", "gelu_tanh", "silu")
 
@@ -255,3 +258,57 @@ def test_what_is_wrong_is_refused_by_name(call, case):
     *given, message = case
     with pytest.raises((ValueError, TypeError), match=message):
         call(*given)
+
+
+# ---------------------------------------------------------------- single steps
+
+
+def test_single_steps_compute_what_the_formulas_say():
+    """In NumPy and in PyTorch, without what is changed and with it."""
+    rng = np.random.default_rng(0)
+    x, y = (torch.tensor(rng.normal(size=(4, 3))) for _ in range(2))
+    for transposed in (False, True):
+        step = product_step(x, y if transposed else y.T, transposed=transposed)
+        np.testing.assert_allclose(run(step, {})["A @ B"], x @ y.T)
+    p = torch.softmax(x[0] / 8 / 0.7, 0)
+    found = run(softmax_step(x[0]), {}, [{"at": "scaled", "option": "by", "value": 8.0}], 0.7)
+    np.testing.assert_allclose(found["weights"][0], p)
+    np.testing.assert_allclose(found["entropy"], torch.special.entr(p).sum())
+    np.testing.assert_allclose(found["mean"], (p * (1 - p)).mean())
+    found, summed = run(norm_step(x, torch.tanh), {}), x + torch.tanh(x)
+    np.testing.assert_allclose(found["norm"], nn.functional.layer_norm(summed, (3,)))
+    np.testing.assert_allclose(found["deviation before"], summed.std(1, correction=0)[:, None])
+    np.testing.assert_allclose(found["mean after"], 0, atol=1e-12)
+    found = run(positions_step(6), {"text": [0] * 9})
+    P = blocks.sinusoidal_positions(9, 6)
+    np.testing.assert_allclose(found["dot"], P @ P.T)
+    counts = [[0, 1, 3], [0, 0, 0], [2, 2, 0]]
+    found = run(next_word_step(counts), {"text": [0, 1]}, (), 0.5)["next"]
+    np.testing.assert_allclose(found, [[0, 0.1, 0.9], [0, 0, 0]])  # 1² and 3², of 10
+
+
+@pytest.mark.parametrize(
+    "step, message",
+    [
+        (lambda: product_step(EYE, EYE[:2]), r"A has 3 columns, but B \(2, 3\) needs 2"),
+        (lambda: product_step(EYE[:, :2], EYE[:, :2]), r"A has 2 columns.*add transposed=True\?"),
+        (lambda: product_step(EYE[:2], EYE[:2].T, transposed=True), "leave out transposed=True"),
+        (lambda: product_step(EYE[0], EYE), r"A has shape \(3,\), but must be"),
+        (lambda: product_step(EYE, EYE, ("X", "Y")), "names is .*but must be those of A, of B"),
+        (lambda: softmax_step(EYE), r"scores has shape \(3, 3\), but must be"),
+        (lambda: softmax_step([1, np.nan]), "scores .*nan"),
+        (lambda: softmax_step([1, 2], 2.5), "d_k is 2.5, but must be a whole number"),
+        (lambda: norm_step(EYE, EYE[:2]), r"sublayer has shape \(2, 3\), but must have that of x"),
+        (lambda: norm_step(EYE, lambda x: x @ EYE[:2]), "sublayer failed on x: ValueError"),
+        (lambda: next_word_step(-EYE), "table has shape .*numbers from -1"),
+        (lambda: next_word_step(EYE[:2]), r"table has shape \(2, 3\).*must be \(V, V\)"),
+        (lambda: positions_step(7), "d_model is 7, but must be even"),
+        (lambda: run(positions_step(4), {"text": [0]}, [OPTION | {"value": 5}]), "must be even"),
+        (lambda: run(positions_step(4), {"text": [0]}, [OPTION | {"value": 0}]), "d is 0,"),
+        (lambda: run(positions_step(4), {"text": [0]}, [OPTION | {"option": "by"}]),
+         r"changes\[0\] sets 'by', but there is d"),
+    ],
+)  # fmt: skip
+def test_what_a_step_cannot_be_made_of_is_said(step, message):
+    with pytest.raises(ValueError, match=message):
+        step()

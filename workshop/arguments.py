@@ -14,6 +14,7 @@ LARGEST = float(np.finfo(np.float32).max)  # beyond it float32, which browsers d
 MOST = 2**31 - 1  # for a whole number that has no other limit
 ROOM = 12  # rows in a drawing, and cells in a row
 SMALLEST = float(np.finfo(np.float32).tiny)  # of the positive numbers that keep their digits
+WORDS = 4_096  # of a vocabulary
 
 
 def said(value: Any) -> str:
@@ -225,3 +226,19 @@ def number(value: Any, decimals: int = 4) -> str:
         return str(value)
     text = f"{round(float(value), 9):.{decimals}f}"
     return text.lstrip("-") if float(text) == 0 else text
+
+
+def as_vocabulary(name: str, value: Any) -> list[str]:
+    """Words in the order of their ids, each once, given so or as a map to ids 0 … V − 1."""
+    if isinstance(value, Mapping):
+        ids = {word: as_whole(f"an id of {name}", i, 0, MOST) for word, i in value.items()}
+        if sorted(ids.values()) != list(range(len(ids))):
+            raise ValueError(f"{name} has ids that are not 0 … {len(ids) - 1}, each once")
+        value = sorted(ids, key=ids.__getitem__)
+    words = as_labels(name, value)
+    if not 1 <= len(words) <= WORDS:
+        raise ValueError(f"{name} has {len(words):,} words, but must have 1 to {WORDS:,}")
+    if len(set(words)) < len(words):
+        twice = next(word for i, word in enumerate(words) if word in words[:i])
+        raise ValueError(f"{name} has {twice!r} twice, but each word must be there once")
+    return words

@@ -16,12 +16,14 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from small_models import single_steps
 
 from helpers import attention, blocks, layers, models
 from helpers.pretrained.encoder import SentenceEncoder
+from workshop.machine.formulas import OFF
 from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
-from workshop.machine.program import OFF, Program, Values, run
+from workshop.machine.program import Program, Values, run
 from workshop.machine.wire import joined, made_of, needed, packed
 from workshop.widgets.base import module
 
@@ -316,7 +318,7 @@ def test_a_model_of_arrays_is_computed_as_in_numpy(page, seed):
 
 F = np.float64
 KNOWN = {"F": F, "E": F(math.e), "pi": F(math.pi), "inf": F(math.inf), "sqrt": np.sqrt, "max": max,
-         "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+         "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "ln": np.log,
          "Phi": lambda x: (1 + math.erf(x / math.sqrt(2))) / 2}  # fmt: skip
 AS_PYTHON = [
     (r"\d+ more, together |, all others 0 × …", ""),  # words between the numbers
@@ -412,6 +414,20 @@ def test_every_sum_of_a_small_model_gives_the_number_shown(page, seed):
     kinds = {op.kind for op in one.program.operations.values()} & summed
     without = {x["kind"] for x in told if " = " in x["formula"]}
     assert kinds <= without
+
+
+STEPS = single_steps()
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_every_number_of_a_single_step_is_numpy_s_and_written_out(page, name):
+    """As it is, and with its knobs turned and a temperature."""
+    program, texts, changes = STEPS[name]
+    page.load(program)
+    for changed, temperature in ([], 1.0), (changes, 0.5):
+        values = page.run(texts, changed, temperature)
+        same(values, run(program, texts, changed, temperature))
+        check_sums(page, every_place(values, program.operations))
 
 
 @pytest.mark.parametrize("scale", [1e-4, 30.0, 1e6])

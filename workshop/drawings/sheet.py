@@ -46,8 +46,11 @@ class Drawing(Picture):
 
     @cached_property
     def png(self) -> bytes:
-        """PNG bytes at one and a half times the size; if that becomes large, at its size."""
-        png = _drawn(self.figure, 144, 256)
+        """PNG bytes at one and a half times the size; if that becomes large, at its size.
+
+        Of mixed colours, at the edges of letters, 64 are enough: that saves a quarter of the bytes.
+        """
+        png = _drawn(self.figure, 144, 64, of_its_own=300)
         return png if len(png) <= LARGE else _drawn(self.figure, 96, 64)
 
     def small(self) -> bytes:

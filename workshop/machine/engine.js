@@ -122,6 +122,21 @@ function shares(row, out, temperature) {
   for (let j = 0; j < row.length; j++) out[j] /= sum;
 }
 
+/** Each number's part of its row's sum, sharper or milder by a temperature; a row of zeros stays. */
+function portions(row, out, temperature) {
+  const largest = Math.max(...row);
+  if (!largest) return;
+  row.forEach((x, j) => (out[j] = (x / largest) ** (1 / temperature)));
+  const sum = total(out, (x) => x);
+  for (let j = 0; j < row.length; j++) out[j] /= sum;
+}
+const meanOf = (row) => total(row, (x) => x) / row.length;
+const deviationOf = (row, mean = meanOf(row)) =>
+  Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length);
+/** One number for each row. */
+const ofRows = ({ data, rows, columns }, f) =>
+  filled(rows, 1, (i) => f(data.subarray(i * columns, (i + 1) * columns)));
+
 function normal(row, out, eps, gain, shift) {
   const mean = total(row, (x) => x) / row.length;
   const deviation = Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length + eps);
@@ -196,6 +211,10 @@ const KINDS = {
   rotate: (ids, { base }, x) => rotated(x, base),
   mask: (ids, { window }, scores) => hiding(scores, window),
   softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
+  shares: (ids, { temperature }, x) => byRow(x, (row, out) => portions(row, out, temperature)),
+  entropy: (ids, _, x) => ofRows(x, (row) => -total(row, (p) => (p > 0 ? p * Math.log(p) : 0))),
+  slope: (ids, _, x) => each(x, (p) => p * (1 - p)),
+  deviation: (ids, _, x) => ofRows(x, (row) => deviationOf(row)),
   mix: (ids, _, weights, v) => product(weights, v),
   join: (ids, _, ...heads) => {
     const { rows, columns: d } = heads[0];
@@ -219,16 +238,7 @@ const KINDS = {
       ),
     ),
   last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
-  mean: (ids, _, { data, rows, columns }) =>
-    filled(
-      1,
-      columns,
-      (_, j) =>
-        total(
-          range(rows, (i) => data[i * columns + j]),
-          (x) => x,
-        ) / rows,
-    ),
+  mean: (ids, { axis }, x) => (axis ? ofRows(x, meanOf) : turned(ofRows(turned(x), meanOf))),
   unit: (ids, _, x) =>
     byRow(x, (row, out) => {
       const length = Math.sqrt(total(row, (value) => value ** 2));
@@ -265,8 +275,16 @@ const SAID = [
   "columns",
 ];
 
-/** Whether an operation gives the probabilities of the next word: temperature acts there alone. */
-export const predicts = ({ kind, columns }) => kind === "softmax" && columns === "vocab";
+/** Whether temperature acts on an operation: on what gives probabilities of the next word. */
+export const predicts = ({ options }) => "temperature" in options;
+/** An operation's options, as a run has them. */
+export const optionsOf = (op, { changes, temperature }) => ({
+  ...op.options,
+  ...(predicts(op) && { temperature }),
+  ...Object.fromEntries(
+    changes.filter((one) => one.option && one.at === op.name).map((one) => [one.option, one.value]),
+  ),
+});
 
 export class Engine {
   constructor(program, learned) {
@@ -325,10 +343,10 @@ export class Engine {
 
 /** An operation's matrix or, where it is switched off, what is left of it. */
 function computed(op, values, changes) {
-  const { texts, temperature } = values[RUN];
+  const { texts } = values[RUN];
   const given = op.inputs.map(({ name }) => values[name]);
   const learned = op.weights.map((name) => values[name]);
-  const options = predicts(op) ? { temperature } : op.options;
+  const options = optionsOf(op, values[RUN]);
   const value = KINDS[op.kind](texts[op.rows] ?? [], options, ...given, ...learned);
   const off = op.kind in LEFT && changes.some((change) => change.off);
   return off ? copied(LEFT[op.kind](value, ...given)) : value;
@@ -342,4 +360,11 @@ function written({ data, rows, columns }, changes) {
     else if (!values && column >= 0 && column < columns) data[row * columns + column] = value;
   }
   return { data, rows, columns };
+}
+
+/** What the features of a step are called, if anything: sines and cosines by the number of their hand. */
+export function featuresOf(engine, step, count) {
+  const wave = (j) => `${j % 2 ? "cos" : "sin"} ${Math.floor(j / 2)}`;
+  if (engine.by[step]?.kind === "waves") return range(count, wave);
+  return engine.program.names?.[step.split("/").at(-1)];
 }

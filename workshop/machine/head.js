@@ -1,6 +1,6 @@
 // One word's way through a head: its query, every key, the scores, the weights, the sum.
 import { visible } from "../widgets/shared.js";
-import { cellText } from "./sums.js";
+import { cellText } from "./formula.js";
 import { CELL, TALL, cellsOf, line, namesOf, opener, say, upTo } from "./scenes.js";
 
 const TOP = 52;

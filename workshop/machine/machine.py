@@ -16,20 +16,29 @@ from workshop.arguments import (
     as_number,
     as_switch,
     as_text,
+    as_vocabulary,
     as_whole,
     said,
 )
 from workshop.arguments import ROOM as MOST_ROWS
-from workshop.drawings import flow, head, matrix
+from workshop.drawings import flow, head, matrix, product
 from workshop.drawings.sheet import Drawing
 from workshop.figures import Picture
+from workshop.machine.formulas import OFF
 from workshop.machine.of_arrays import names_of, of_arrays
-from workshop.machine.program import OFF, Program, Values, run, source_of
+from workshop.machine.program import (
+    Operation,
+    Program,
+    Values,
+    check_option,
+    predicts,
+    run,
+    source_of,
+)
 from workshop.machine.told import Answer
 from workshop.machine.why import Why, by_lot
 from workshop.machine.wire import exactly, joined, made_of, needed, packed, rows_of, shown
 from workshop.widgets.base import Widget, pack, program, visible
-from workshop.widgets.next_token import vocabulary_of
 from workshop.widgets.traits import Entries, Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
@@ -45,6 +54,7 @@ class Machine(Widget):
     `text` and goes on from what is `written`, words between spaces; `vocab` lists the words or maps
     them to ids (two for two languages), or a `tokenizer` cuts a text. A layer alone works on
     vectors `x`, one for each token of a list `text`, maybe `causal`, a decoder's on a `memory` too.
+    A single step of `workshop.machine.steps` is a `model` too: `text` says what its rows are.
     `names` are those of features, by the last name of a step: {"x": ["food", …], "add 1": …}.
     `others` are sentences, or pairs (text, written), whose mean stands for what `why` cuts; unless
     given they are drawn from the vocabulary.
@@ -80,11 +90,12 @@ class Machine(Widget):
         self._tokenizer = _tokenizer_of(model, vocab, tokenizer)
         self._runs: dict[str, Values] = {}
         _check_weights(p)
-        read = {o.rows for o in p.operations.values() if not o.inputs}
+        read = {of for o in p.operations.values() if not o.inputs for of in (o.rows, o.columns)}
         self._sides = [of for of in ("text", "written") if of in read]
         size = sum(w.size for w in p.weights.values())
         self._remote = self._tokenizer is not None or size > IN_BROWSER
-        self._fixed = p.operations[next(iter(p.operations))].kind == "given"
+        self._fixed = not any(o.kind in ("embed", "ids") for o in p.operations.values())
+        self._rows = _rows(p)
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
         self._numbers = {of: {w: i for i, w in enumerate(v)} for of, v in p.vocab.items()}
         self._room, self._end, start = _room(p, model), as_text("end", end), as_text("start", start)
@@ -142,9 +153,9 @@ class Machine(Widget):
         else:
             tokens = self._tokens or text.split()
             ids = [self._id(of, word) for word in tokens]
-        rows = len(self._program.weights["x/x"]) if self._fixed else 0
+        rows = self._rows
         if not 0 < len(ids) <= (rows or self._room) or len(ids) < rows:
-            need = f"{rows}, one for each row of x" if rows else f"1 to {self._room}"
+            need = f"{rows}, one for each row or column" if rows else f"1 to {self._room}"
             raise ValueError(f"{of} has {len(ids)} words, but needs {need}")
         return tokens, ids
 
@@ -157,7 +168,7 @@ class Machine(Widget):
     def _next(self) -> list[list[Any]]:
         """The likeliest next words: [word, probability, what it was before]."""
         name = self._program.output
-        if self._program.operations[name].columns != "vocab":
+        if not predicts(self._program.operations[name]) or self._fixed:
             return []
         now, was = self.values[name][-1], self.before[name][-1]
         best = [*np.argsort(-now, kind="stable")[:LIKELIEST], was.argmax()]
@@ -176,10 +187,11 @@ class Machine(Widget):
 
         `at` is the path of an operation, a weight, a head or a feed-forward, `head` the numbers of
         a layer and its head, from 1. With `row` and `column` (from 0) stands `value`, with `row`
-        alone all its `values`. Raises ValueError for a place or a number that does not exist.
+        alone all its `values`, with an `option` of an operation its `value`. Raises ValueError for
+        a place or a number that does not exist.
         """
         one = self._checked({"at": self._place(at, head), **change})
-        same = {key: one[key] for key in ("at", "off", "row", "column") if key in one}
+        same = {key: one[key] for key in ("at", "off", "option", "row", "column") if key in one}
         rest = [c for c in self.changes if {k: c[k] for k in same if k in c} != same]
         self.changes = [*rest, one]
 
@@ -245,6 +257,9 @@ class Machine(Widget):
         p, name = self._program, as_text("at", change.get("at"))
         if name not in p.operations and name not in p.weights:
             raise ValueError(f"at is {name!r}, but the model has no such part")
+        if "option" in change:
+            value = check_option("a change", p.operations.get(name), change)
+            return {"at": name, "option": change["option"], "value": value}
         if change.get("off"):
             if name in p.weights or p.operations[name].kind not in OFF:
                 raise ValueError(f"at is {name!r}, which cannot be switched off")
@@ -346,6 +361,8 @@ class Machine(Widget):
     def _drawing(self) -> Drawing:
         """A head as one word's way through it, a step as its matrix, all else as its parts."""
         p, at, now = self._program, self.at, self.values
+        if p.step and not at:
+            return self._step(p.operations[p.step])
         if f"{at}/scores" not in p.operations:
             return self._matrix(at) if at in p.operations else flow(rows_of(p, at))
         masked = p.operations.get(f"{at}/masked")
@@ -363,6 +380,15 @@ class Machine(Widget):
         heads = [o for o in self._program.operations.values() if o.kind == "scores"]
         return next((o.rows for o in heads if o.name.startswith(at)), self._sides[0])
 
+    def _step(self, op: Operation) -> Drawing:
+        """A single step: a product as such, all else as what comes out of it."""
+        factors = [*op.inputs, *op.weights]
+        if op.kind not in ("linear", "scores") or factors[0] == factors[1]:
+            return self._matrix(op.name)
+        A, B = (self.values.get(name, self._program.weights.get(name)) for name in factors)
+        names = [factors[0], factors[1].split("/")[-1] + "ᵀ" * (op.kind == "scores"), op.title]
+        return product(A, B.T if op.kind == "scores" else B, names, rows=self.tokens["text"])
+
     def _asker(self) -> int:
         newest = len(self.tokens[self._asking(self.at)]) - 1
         return newest if self.asker is None else min(self.asker, newest)
@@ -378,14 +404,17 @@ class Machine(Widget):
     def _in_words(self) -> str:
         p = self._program
         texts = ", ".join(f"“{visible(getattr(self, of), 80)}”" for of in self._sides)
-        parts = [f"A model opened at {self.at or 'its map'}, on {texts}: {len(p.operations)} steps"]
+        what = "A step, " + ", ".join(dict.fromkeys(o.title for o in p.operations.values()))
+        if not p.step:
+            what = f"A model opened at {self.at or 'its map'}"
+        parts = [f"{what}, on {texts}: {len(p.operations)} steps"]
         if following := self._next():
             parts.append(f"the likeliest next word is {visible(following[0][0])}")
         return "; ".join(parts) + "."
 
 
 def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
-    alone = not isinstance(model, Mapping)
+    alone = not isinstance(model, Mapping | Program)
     if alone:
         from workshop.machine import of_modules as anatomy  # only models of PyTorch need PyTorch
 
@@ -397,6 +426,8 @@ def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
     ):
         if given is not None and not alone:
             raise ValueError(f"{name} is {said(given)}, but only a part alone works on vectors")
+    if isinstance(model, Program):
+        return model
     if isinstance(model, Mapping):
         return of_arrays(model)
     return anatomy.describe(model, x, memory, causal=causal)
@@ -431,7 +462,7 @@ def _vocabs(p: Program, sides: Sequence[str], vocab: Any) -> dict[str, list[str]
     several = vocab if isinstance(vocab, tuple) else (vocab,) * len(sides)
     if len(several) != len(sides):
         raise ValueError(f"vocab has {len(several)} vocabularies, but the model needs {len(sides)}")
-    words = {of: vocabulary_of(v) for of, v in zip(sides, several, strict=True)}
+    words = {of: as_vocabulary("vocab", v) for of, v in zip(sides, several, strict=True)}
     tables = {
         o.rows: len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "embed"
     }
@@ -439,6 +470,14 @@ def _vocabs(p: Program, sides: Sequence[str], vocab: Any) -> dict[str, list[str]
         if len(words[of]) != rows:
             raise ValueError(f"vocab has {len(words[of])} words, but the table has {rows} rows")
     return words
+
+
+def _rows(p: Program) -> int:
+    """How many words a step or a layer alone works on; 0 where any number will do."""
+    for o in p.operations.values():
+        if o.kind == "given" and "text" in (o.rows, o.columns):
+            return p.weights[o.weights[0]].shape[0 if o.rows == "text" else 1]
+    return 0
 
 
 def _room(p: Program, model: Any) -> int:

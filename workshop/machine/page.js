@@ -12,19 +12,13 @@ import {
   visible,
 } from "../widgets/shared.js";
 import { initialize } from "../widgets/keep.js";
-import { Engine, RUN } from "./engine.js";
-import { cellText, explain } from "./sums.js";
+import { Engine, RUN, predicts } from "./engine.js";
+import { knobName, knobOf, switches } from "./knobs.js";
+import { cellText } from "./formula.js";
+import { explain } from "./sums.js";
 import { Board } from "./board.js";
-import {
-  below,
-  isHead,
-  largestOf,
-  mapScene,
-  namesOf,
-  numberKey,
-  placeOf,
-  stageScene,
-} from "./scenes.js";
+import { cacheOf, newest, parent } from "./cache.js";
+import { isHead, largestOf, mapScene, namesOf, numberKey, placeOf, stageScene } from "./scenes.js";
 import { headScene } from "./head.js";
 
 const AWAY =
@@ -34,45 +28,6 @@ const CHOSEN = {
   "one-hot": "A one-hot row is chosen by its word: type another word.",
   ids: "This number stands for a word: type another word.",
 };
-const NAMED = { scale: "÷ √d", mask: "mask", places: "positions", waves: "positions" };
-/** What can be switched off in an open group: [name on its switch, operation]. Where layers are, each has its own. */
-function switches(engine, at) {
-  const found = new Map();
-  const all = below(engine, at).map((op) => ({
-    ...op,
-    parts: op.name.slice(at && at.length + 1).split("/"),
-  }));
-  const many = engine.operations.length >= 16;
-  const layered = many && all.some(({ parts }) => /^((en|de)coder\/)?layer /.test(parts.join("/")));
-  for (const { name, kind, parts } of all) {
-    const [own, group] = [parts.at(-1), parts.at(-2) ?? at.split("/").pop()];
-    const of =
-      parts.length > 2 && parts.at(-3).match(/^(self|cross)-/)
-        ? `${parts.at(-3).slice(0, 5)} `
-        : "";
-    const places = NAMED[kind] === "positions"; // of an encoder's text and of a decoder's
-    const turn = kind === "rotate" ? own : undefined; // of queries and keys
-    const label =
-      kind === "mix"
-        ? of + group.replace(/^head$/, "attention")
-        : kind === "add" && own.startsWith("add ")
-          ? own.replace("add", "residual")
-          : kind === "norm" || kind === "rms"
-            ? own
-            : own === "out" && group === "feed-forward"
-              ? group
-              : own === "out" && /attention$/.test(group) && parts.length < 2
-                ? "all heads"
-                : places && parts.length > 1
-                  ? `${group} positions`
-                  : parts.length < 2 || !many
-                    ? (NAMED[kind] ?? turn)
-                    : undefined;
-    if (label && (places || parts.length < (layered ? 2 : 4))) found.set(label, name);
-  }
-  return [...found];
-}
-const parent = (path) => path.split("/").slice(0, -1).join("/");
 const wordsOf = (text) => text.trim().split(/\s+/).filter(Boolean);
 /** The weights of a row when one is set by hand: the others share what is left as before. */
 function rebalanced(own, j, value) {
@@ -100,9 +55,7 @@ async function render({ model, el }) {
   const ids = Object.fromEntries(
     Object.entries(vocab).map(([of, words]) => [of, new Map(words.map((word, id) => [word, id]))]),
   );
-  const last = engine.operations.findLast(
-    ({ kind, columns }) => kind === "softmax" && columns === "vocab",
-  );
+  const last = engine.operations.findLast((op) => predicts(op) && op.columns === "vocab");
   const view = {
     engine,
     windows: {},
@@ -179,7 +132,9 @@ async function render({ model, el }) {
     view.cell = get("cell");
     tell();
     board.set(
-      (isHead(engine, path) ? headScene : engine.by[path] ? stageScene : mapScene)(view),
+      (isHead(engine, path) ? headScene : engine.by[path] || program.step ? stageScene : mapScene)(
+        view,
+      ),
       wide,
     );
     board.draw();
@@ -237,10 +192,11 @@ async function render({ model, el }) {
     trailOf.replaceChildren(...parts);
   }
   const invitation = () =>
-    isHead(engine, get("at")) || engine.by[get("at")]
-      ? "Click a number: where does it come from? Drag it up or down, and see what follows. Click a word: it asks. A title opens; Escape leads back."
+    isHead(engine, get("at")) || engine.by[get("at")] || program.step
+      ? `Click a number: where does it come from? Drag it up or down, and see what follows.${program.step ? "" : " Click a word: it asks."} A title opens; Escape leads back.`
       : "Click a part to open it, down to its numbers. Escape leads back.";
   function tellAll() {
+    crumbs.hidden = program.step && !get("at");
     crumbs.replaceChildren(...trail());
     const path = engine.by[get("at")] ? parent(get("at")) : get("at");
     bar.replaceChildren(
@@ -263,7 +219,10 @@ async function render({ model, el }) {
     if (last) predict();
     if (last && kept.open) tellCache();
   }
-  function nameOf({ at: name, off, values, row: i, column, value }) {
+  function nameOf(change) {
+    const { at: name, off, values, row: i, column } = change;
+    const knob = knobName(program, change, (x) => cellText(x));
+    if (knob) return knob;
     const title = name
       .replace(/\/(context|out)$/, "")
       .split("/")
@@ -272,15 +231,14 @@ async function render({ model, el }) {
     if (off) return `${title} off`;
     if (values)
       return `weights of “${visible(namesOf(view, engine.by[name].rows, view.values[name].rows)[i] ?? String(i + 1), 12)}”`;
-    return `${placeOf(view, { name, row: i, column })} = ${cellText(value)}`;
+    return `${placeOf(view, { name, row: i, column })} = ${cellText(change.value)}`;
   }
   function trail() {
     const parts = get("at").split("/").filter(Boolean);
     const steps = parts.map((part, n) => [parts.slice(0, n + 1).join("/"), part]);
-    const items = [["", "the whole model"], ...steps].map(([path, part]) => [
-      path,
-      engine.by[path]?.title ?? part,
-    ]);
+    const items = [["", program.step ? "the whole step" : "the whole model"], ...steps].map(
+      ([path, part]) => [path, engine.by[path]?.title ?? part],
+    );
     return items.flatMap(([path, title], n) => {
       const here = n === items.length - 1;
       return [
@@ -289,7 +247,6 @@ async function render({ model, el }) {
       ];
     });
   }
-  const newest = ({ data, rows, columns }) => data.slice((rows - 1) * columns, rows * columns);
   /** The likeliest next words: [word, probability, what it was before]. */
   function following() {
     if (remote) return view.kept.next;
@@ -298,94 +255,38 @@ async function render({ model, el }) {
     const shown = [...new Set([...best(fresh).slice(0, 5), best(old)[0]])].sort(
       (a, b) => fresh[b] - fresh[a],
     );
-    return shown.map((id) => [vocab[grows][id], fresh[id], old[id]]);
+    return shown
+      .filter((id, k) => !k || fresh[id] || old[id])
+      .map((id) => [vocab[grows][id], fresh[id], old[id]]);
   }
   function predict() {
     const rows = following();
     const wide = rows.some(([, now, was]) => now !== was); // a small change is seen in four decimals
-    const done = rows[0]?.[0] === program.end;
-    Object.assign(writer, { disabled: done, textContent: done ? "it has ended" : "write a word" });
-    play.disabled = done;
+    const ended = rows[0]?.[0] === program.end ? "it has ended" : "nothing follows";
+    const done = ended === "it has ended" || !(rows[0]?.[1] > 0);
+    writer.textContent = done ? ended : "write a word";
+    for (const way of [writer, draws, play]) way.disabled = done;
     if (done) stop();
     const bar = (p, name) =>
       Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
     const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
-    next.replaceChildren(
-      title,
-      ...rows.map(([word, now, was]) =>
-        h(
-          "div",
-          { className: "guess" },
-          h("span", {}, visible(word, 14)),
-          h("strong", {}, cellText(now, wide)),
-          bar(now, "bar"),
-          ...(wide ? [bar(was, "bar was")] : []),
-          h("small", {}, wide ? `was ${cellText(was, true)}` : ""),
-        ),
-      ),
-    );
-  }
-  /** What is kept while the model writes: a key and a value for each word, in each layer. */
-  function tellCache() {
-    const keys = engine.operations.filter(
-      ({ name, kind, rows }) => kind === "linear" && name.endsWith("/k") && rows === grows,
-    );
-    const words = view.tokens[grows];
-    /** How many of the newest words a layer keeps: all, but for a window. */
-    const window = (at) =>
-      below(engine, at).find(({ kind }) => kind === "mask")?.options.window ?? words.length;
-    const lines = keys.map(({ name }) => {
-      const at = parent(parent(name));
-      const first = words.length - window(at);
-      return h(
-        "tr",
-        {},
-        h("th", {}, at.replaceAll("/", " ")),
-        ...words.map((word, i) =>
-          h(
-            "td",
-            { className: i === words.length - 1 ? "new" : "" },
-            ...(i < first ? [] : [h("i"), h("i")]),
-          ),
-        ),
+    next.firstChild.textContent = title;
+    guesses.forEach((guess, k) => {
+      const [word, now, was] = rows[k] ?? [];
+      guess.hidden = word === undefined;
+      guess.disabled = done || !writes;
+      if (guess.hidden) return;
+      guess.title = `append “${visible(word, 14)}”`;
+      guess.replaceChildren(
+        h("span", {}, visible(word, 14)),
+        h("strong", {}, cellText(now, wide)),
+        bar(now, "bar"),
+        ...(wide ? [bar(was, "bar was")] : []),
+        h("small", {}, wide ? `was ${cellText(was, true)}` : ""),
       );
     });
-    const head = h("tr", {}, h("td"), ...words.map((word) => h("th", {}, visible(word, 10))));
-    const crossing = engine.operations.filter(
-      ({ kind, columns, rows }) =>
-        kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0],
-    );
-    const cross = crossing.filter(
-      (
-        { name }, // those that are not switched off
-      ) => !view.off.has(`${parent(name)}/context`) && !view.off.has(`${parent(parent(name))}/out`),
-    );
-    const mean = view.tokens[sides[0]].map(
-      (_, j) =>
-        cross.reduce((sum, { name }) => sum + newest(view.values[name])[j], 0) /
-        (cross.length || 1),
-    );
-    const reads = crossing.length
-      ? [
-          h(
-            "p",
-            {},
-            `to write what follows, it reads (mean of ${cross.length} heads of cross-attention): `,
-            ...mean.map((w, j) =>
-              Object.assign(
-                h(
-                  "span",
-                  { className: "reads" },
-                  `${visible(view.tokens[sides[0]][j], 12)} ${cellText(w)}`,
-                ),
-                { style: `--p: ${Math.min(1, w) * 70}%` },
-              ),
-            ),
-          ),
-        ]
-      : [];
-    cache.replaceChildren(h("table", {}, head, ...lines), ...reads);
   }
+  const tellCache = () => cache.replaceChildren(...cacheOf(engine, view, sides));
 
   // ---------------------------------------------------------------- what is done
   const show = (path) => put(model, "at", path);
@@ -424,7 +325,7 @@ async function render({ model, el }) {
       ? { values: rebalanced(own, j, value) }
       : { column: j, value: Number(value.toFixed(6)) };
     const rest = get("changes").filter(
-      (c) => c.at !== name || c.row !== i || (!c.values && c.column !== j),
+      (c) => c.at !== name || c.row !== i || (c.values ? !all : c.column !== j),
     );
     model.set("changes", [...rest, { at: name, row: i, ...one }]);
     if (done) model.save_changes();
@@ -477,9 +378,8 @@ async function render({ model, el }) {
   });
 
   // ---------------------------------------------------------------- writing
-  function write() {
-    const [[word]] = following();
-    kept.open = true;
+  function write(word = following()[0][0]) {
+    if (!program.step) kept.open = true;
     if (wordsOf(get(grows)).length >= room) return stop();
     put(model, "cell", []);
     put(model, grows, remote && !vocab[grows] ? get(grows) + word : `${get(grows).trim()} ${word}`);
@@ -488,7 +388,21 @@ async function render({ model, el }) {
     clearInterval(playing);
     [playing, play.textContent] = [0, "play"];
   }
-  const writer = button("write a word", write);
+  /** A word drawn by lot, as likely as its bar is long. */
+  function drawn() {
+    let left = Math.random();
+    const p = newest(view.values[last.name]);
+    return vocab[grows][
+      Math.max(
+        0,
+        p.findIndex((x) => (left -= x) < 0),
+      )
+    ];
+  }
+  const writer = button("write a word", () => write());
+  const draws = button("draw a word", () => write(drawn()));
+  const guesses = Array.from({ length: 6 }, (_, k) => button("", () => write(following()[k][0])));
+  for (const guess of guesses) guess.className = "guess";
   const play = button("play", () => {
     if (playing) return stop();
     playing = setInterval(() => (root.isConnected ? write() : stop()), 700);
@@ -496,7 +410,8 @@ async function render({ model, el }) {
   });
 
   // ---------------------------------------------------------------- the page
-  const fields = sides.map((side) => {
+  const shownSides = program.step && fixed ? [] : sides; // a step's words stand at its numbers
+  const fields = shownSides.map((side) => {
     const oninput = () => {
       const problem = problemOf(side, input.value);
       clearTimeout(view.late);
@@ -549,7 +464,8 @@ async function render({ model, el }) {
     h("div", { "aria-live": "polite" }, title, sum),
     row(was, trailOf),
   );
-  const next = h("div", { className: "row guesses", role: "group", "aria-label": "next word" });
+  const called = { className: "row guesses", role: "group", "aria-label": "next word" };
+  const next = h("div", called, ...(last ? ["", ...guesses] : []));
   const cache = h("div", { className: "cache" });
   const kept = h(
     "details",
@@ -559,7 +475,12 @@ async function render({ model, el }) {
   );
   const range = { min: 0.1, max: 10, step: 0.01, value: get("temperature"), log: true };
   const heat = slider("temperature", range, (t) => put(model, "temperature", t));
-  const writing = last && !fixed ? [row(writer, play, heat), kept] : [];
+  const writes = last && !fixed;
+  const knobs = program.knobs.map((knob) => knobOf(engine, model, knob));
+  if (engine.operations.some(predicts)) knobs.push(heat);
+  const controls = [...(writes ? [writer, ...(remote ? [] : [draws]), play] : []), ...knobs];
+  const writing = controls.length ? [row(...controls)] : [];
+  if (writes && !program.step) writing.push(kept);
   root.classList.add("machine");
   root.append(row(...fields), note, next, ...writing, crumbs, bar, marks, board.element, hand);
   const changed = () => ((stale = true), redraw());

@@ -1,8 +1,8 @@
 """A model as a list of named operations on matrices: what the machine runs, labels and explains.
 
 A `Program` is written by one function a kind of module: `of_arrays` and `of_modules` write those of
-whole models. `run` computes all of it in NumPy, the browser does the same in
-engine.js. A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
+whole models. `run` computes all of it by `formulas`, the browser does the same in engine.js.
+A name is a path, "layer 1/attention/head 2/weights"; rows are tokens.
 "Paper" is Vaswani et al. (2017), *Attention Is All You Need*.
 """
 
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from helpers.blocks import layer_norm, sinusoidal_positions
 from helpers.shapes import check_positive
-from workshop.arguments import MOST, as_array, as_whole, check_axes, said
+from workshop.arguments import MOST, SMALLEST, as_array, as_number, as_whole, check_axes, said
+from workshop.machine.formulas import FORMULAS, OFF
 
 Values = dict[str, np.ndarray]  # the matrix of each operation, (rows, columns)
 
@@ -46,6 +46,8 @@ class Program:
     names: dict[str, list[str]] = field(
         default_factory=dict
     )  # of features, by the step's last name
+    step: str = ""  # of a single step, not a model: the operation that it is about
+    knobs: list[dict[str, Any]] = field(default_factory=list)  # what is turned beside it
 
     def add(self, name: str, kind: str, *inputs: str, weights: Mapping[str, Any] | None = None,
             rows: str | None = None, **how: Any) -> str:  # fmt: skip
@@ -64,104 +66,7 @@ class Program:
         return next(reversed(self.operations))
 
 
-# ---------------------------------------------------------------- formulas
-
-_erf = np.vectorize(math.erf, otypes=[float])
-
-
-def softmax(x: np.ndarray) -> np.ndarray:
-    """Shares of one whole along the last axis; a row of −∞ becomes zeros, NaN stays NaN."""
-    largest = x.max(axis=-1, keepdims=True)
-    e = np.exp(x - np.where(np.isneginf(largest), 0, largest))
-    return e / np.maximum(e.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
-
-
-def norm(x: np.ndarray, gain: Any = None, shift: Any = None, *, eps: float) -> np.ndarray:
-    """`helpers.blocks.layer_norm` with a gain and a shift of one row each, (1, d), or none."""
-    gain = np.ones(x.shape[-1]) if gain is None else gain[0]
-    return layer_norm(x, gain, np.zeros_like(gain) if shift is None else shift[0], eps)
-
-
-def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    """GPT-2's GELU, by tanh. Hendrycks and Gimpel (2016)."""
-    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-
-def rms_norm(x: np.ndarray, gain: Any = 1.0, *, eps: float, width: int = 0) -> np.ndarray:
-    """x / √(mean x² + eps) · gain, of each `width` features by themselves, or of all of a row.
-
-    Zhang and Sennrich (2019), equation 4.
-    """
-    parts = x.reshape(len(x), -1, width or x.shape[1])  # (T, heads, width)
-    size = np.sqrt((parts**2).mean(axis=-1, keepdims=True) + eps)
-    return (parts / size * gain).reshape(x.shape)
-
-
-def turned(x: np.ndarray, base: float) -> np.ndarray:
-    """Each pair of features (2i, 2i + 1) turned by place · base^(−2i/d). Su et al. (2021)."""
-    T, d = x.shape
-    angle = np.arange(T)[:, None] / base ** (np.arange(0, d, 2) / d)  # (T, d/2)
-    even, odd = x[:, 0::2], x[:, 1::2]
-    pairs = even * np.cos(angle) - odd * np.sin(angle), even * np.sin(angle) + odd * np.cos(angle)
-    return np.stack(pairs, axis=-1).reshape(T, d)
-
-
-def routed(scores: np.ndarray, top_k: int) -> np.ndarray:
-    """Shares of the top_k largest scores of each row, zeros elsewhere. Jiang et al. (2024)."""
-    kept = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-    chosen = np.full(scores.shape, -np.inf)
-    np.put_along_axis(chosen, kept, np.take_along_axis(scores, kept, 1), 1)
-    return softmax(chosen)
-
-
-def hidden_later(scores: np.ndarray, window: int | None = None) -> np.ndarray:
-    """−∞ where a key comes after its query, or before the `window` newest: (Tq, Tk)."""
-    Tq, Tk = scores.shape
-    seen = np.tri(Tq, Tk, Tk - Tq, dtype=bool)
-    if window is not None:
-        seen &= ~np.tri(Tq, Tk, Tk - Tq - window, dtype=bool)
-    return np.where(seen, scores, -np.inf)
-
-
-# Of each kind: ids of its tokens, inputs, weights, options → its matrix.
-FORMULAS: dict[str, Callable[..., np.ndarray]] = {
-    "one-hot": lambda ids, size: np.eye(size)[ids],
-    "ids": lambda ids: np.asarray(ids, dtype=float)[:, None],
-    "given": lambda ids, x: x,
-    "embed": lambda ids, x, table, factor=1.0: factor * table[ids].astype(float),
-    "places": lambda ids, table: table[: len(ids)],
-    "waves": lambda ids, d: sinusoidal_positions(len(ids), d),
-    "same": lambda ids, row: np.repeat(row, len(ids), axis=0),
-    "add": lambda ids, x, y: x + y,
-    "linear": lambda ids, x, W, b=0.0: x @ W + b,
-    "split": lambda ids, x, start, stop: x[:, start:stop],
-    "scores": lambda ids, q, k: q @ k.T,
-    "scale": lambda ids, scores, by: scores / by,
-    "rotate": lambda ids, x, base: turned(x, base),
-    "mask": lambda ids, scores, window=None: hidden_later(scores, window),
-    "softmax": lambda ids, x, temperature=1.0: softmax(x / temperature),
-    "mix": lambda ids, weights, v: weights @ v,
-    "join": lambda ids, *heads: np.concatenate(heads, axis=1),
-    "norm": lambda ids, x, *learned, eps: norm(x, *learned, eps=eps),
-    "rms": lambda ids, x, *gain, **how: rms_norm(x, *gain, **how),
-    "relu": lambda ids, x: np.maximum(x, 0),
-    "gelu": lambda ids, x: x * (1 + _erf(x / math.sqrt(2))) / 2,
-    "gelu_tanh": lambda ids, x: gelu_tanh(x),
-    "silu": lambda ids, x: x / (1 + np.exp(-x)),
-    "times": lambda ids, gate, x: gate * x,
-    "route": lambda ids, scores, top_k: routed(scores, top_k),
-    "blend": lambda ids, shares, *found: np.einsum("te,etd->td", shares, np.stack(found)),
-    "last": lambda ids, x: x[-1:],
-    "mean": lambda ids, x: x.mean(axis=0, keepdims=True),
-    "unit": lambda ids, x: x / np.linalg.norm(x, axis=-1, keepdims=True),
-}
-# What is left of an operation that is switched off: what came in, nothing, or the sub-layer alone.
-OFF: dict[str, Callable[..., np.ndarray]] = {
-    **dict.fromkeys(("scale", "mask", "norm", "relu", "gelu", "gelu_tanh"), lambda x, *_: x),
-    **dict.fromkeys(("rotate", "rms", "silu"), lambda x, *_: x),
-    **dict.fromkeys(("mix", "places", "waves", "linear", "blend"), lambda *_: 0.0),
-    **dict.fromkeys(("add", "times"), lambda x, alone: alone),
-}
+# ---------------------------------------------------------------- running
 
 
 def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[Mapping] = (),
@@ -169,10 +74,10 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
     """Compute every operation for the ids of each text, with what was changed: {name: (T, …)}.
 
     A change is {"at": name, "off": True}, {"at": name, "row": i, "column": j, "value": x}, of an
-    operation or a weight, or {"at": name, "row": i, "values": […]}. The last of several counts;
-    one of a row or column that this text does not have rests. Of `known`, values of these texts
-    without the changes, is taken what none reaches. Raises ValueError for an id without
-    a word vector, more words than positions, and a change of nothing in the program.
+    operation or a weight, {"at": name, "row": i, "values": […]}, or {"at": name, "option": "by",
+    "value": x}. The last of several counts; one of a row or column that this text does not have
+    rests. Of `known`, values of these texts without the changes, is taken what none reaches. Raises
+    ValueError for an id without a word vector, more words than positions, and a change of nothing.
     """
     check_positive(temperature=temperature)
     _check_texts(program, texts)
@@ -191,19 +96,24 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
                 values[op.name] = known[op.name]
                 continue
             reached.add(op.name)
-            value = _compute(op, values, weights, texts, is_off(own), temperature)
+            value = _compute(op, values, weights, texts, own, temperature)
             values[op.name] = _set(value, own)
     return values
 
 
+def predicts(op: Operation) -> bool:
+    """Whether temperature acts on an operation: on what gives probabilities of the next word."""
+    return "temperature" in op.options
+
+
 def _compute(op: Operation, values: Values, weights: Values, texts: Mapping[str, Sequence[int]],
-             off: bool, temperature: float) -> np.ndarray:  # fmt: skip
+             own: Sequence[Mapping], temperature: float) -> np.ndarray:  # fmt: skip
     inputs = [values[name] for name in op.inputs]
     learned = [weights[name] for name in op.weights]
-    predicts = op.kind == "softmax" and op.columns == "vocab"
-    options = {**op.options, **({"temperature": temperature} if predicts else {})}
+    options = {**op.options, **({"temperature": temperature} if predicts(op) else {})}
+    options |= {change["option"]: change["value"] for change in own if "option" in change}
     value = FORMULAS[op.kind](texts.get(op.rows, ()), *inputs, *learned, **options)
-    if off:
+    if is_off(own):
         return np.zeros_like(value) + OFF[op.kind](*inputs)
     return np.array(value, dtype=float)
 
@@ -268,6 +178,9 @@ def _check_change(name: str, program: Program, change: Mapping) -> None:
         raise ValueError(f"{name} switches off {at!r}, but only these can be: {', '.join(OFF)}")
     if "off" in change and "row" not in change:
         return
+    if "option" in change:
+        check_option(name, op, change)
+        return
     for key in ("row",) if "values" in change else ("row", "column"):
         as_whole(f"{name}[{key!r}]", change.get(key), 0, MOST)
     key = "values" if "values" in change else "value"
@@ -276,6 +189,19 @@ def _check_change(name: str, program: Program, change: Mapping) -> None:
     if op is None and not has_place(change, *program.weights[at].shape):
         shape = program.weights[at].shape
         raise ValueError(f"{name} is {said(dict(change))}, which {at!r} {shape} has no place for")
+
+
+def check_option(name: str, op: Operation | None, change: Mapping) -> float:
+    """The value that an option is set to, of the kind that it has. Raises ValueError."""
+    options = {} if op is None else op.options
+    if (option := change["option"]) not in options:
+        raise ValueError(f"{name} sets {said(option)}, but there is {', '.join(options) or 'none'}")
+    value = as_number(option, change.get("value"), SMALLEST)
+    if isinstance(options[option], int):
+        value = as_whole(option, int(value) if value == int(value) else value, 1, MOST)
+    if op.kind == "waves" and value % 2:
+        raise ValueError(f"{option} is {value}, but must be even: each sine has its cosine")
+    return value
 
 
 # ---------------------------------------------------------------- what reads like the layers
@@ -387,14 +313,14 @@ def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool
     scores = p.add(f"{at}/scores", "scores", q, k, title="q · k", note="score", colour="scores",
                    columns=keys)  # fmt: skip
     root = f"√{by * by:.0f}" if abs(by * by - round(by * by)) < 1e-6 else f"{by:.4g}"
-    ready = p.add(f"{at}/scaled", "scale", scores, by=by, title=f"÷ {root}", note="scaled",
+    ready = p.add(f"{at}/scaled", "scale", scores, by=by, title="scaled", note=f"÷ {root}",
                   colour="scores", columns=keys)  # fmt: skip
     if causal:
         far = {} if window is None else {"window": window}
         note = f"newest {window} seen" if far else "later ones hidden"
         ready = p.add(f"{at}/masked", "mask", ready, title="mask", note=note, colour="scores",
                       columns=keys, **far)  # fmt: skip
-    weights = p.add(f"{at}/weights", "softmax", ready, title="softmax", note="weight",
+    weights = p.add(f"{at}/weights", "softmax", ready, title="weights", note="softmax",
                     colour="weights", columns=keys)  # fmt: skip
     return p.add(f"{at}/context", "mix", weights, v, title="Σ weight × v", note="what it gathers",
                  colour="context")  # fmt: skip
@@ -477,7 +403,7 @@ def prediction(p: Program, x: str, W: Any, *, at: str = "", b: Any = None) -> st
                      note="a score for each word", colour="scores",
                      columns="vocab")  # fmt: skip
     return p.add(at + "next", "softmax", logits, title="next word", note="its probability",
-                 colour="weights", columns="vocab")  # fmt: skip
+                 colour="weights", columns="vocab", temperature=1.0)  # fmt: skip
 
 
 def with_positions(p: Program, x: str, positions: Any, at: str = "") -> str:

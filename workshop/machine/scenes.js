@@ -1,11 +1,13 @@
 // What the machine shows: the map of a group, a stage as an equation; a head is in head.js.
 import { visible } from "../widgets/shared.js";
-import { cellText } from "./sums.js";
+import { featuresOf } from "./engine.js";
+import { cellText } from "./formula.js";
 
 const TILE = { w: 92, h: 88, gap: 12 };
 const EQUAL = 1e-9;
 export const TALL = 26; // the height of a cell
 export const CELL = 42; // its width where there is room
+const BAR = 130; // the length of a bar for 1
 export const upTo = (n) => [...Array(Math.max(0, n)).keys()];
 export const numberKey = (name, row, column) => `${name}|${row}|${column}`;
 
@@ -50,7 +52,7 @@ export function namesOf({ tokens, engine }, what, count, of, step = "") {
     what === "vocab"
       ? (engine.program.vocab[of] ?? Object.values(engine.program.vocab)[0])
       : tokens[what];
-  const names = words ?? engine.program.names?.[step.split("/").at(-1)];
+  const names = words ?? featuresOf(engine, step, count);
   if (names?.length === count) return names;
   return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
 }
@@ -58,15 +60,14 @@ export function namesOf({ tokens, engine }, what, count, of, step = "") {
 export function placeOf(view, { name, row, column }) {
   const op = view.engine.by[name];
   const matrix = view.values[name];
-  if (!op || !matrix) return `${name.split("/").pop()} ${row + 1}, ${column + 1}`;
-  const parts = [
-    namesOf(view, op.rows, matrix.rows)[row],
-    namesOf(view, op.columns, matrix.columns, op.rows, name)[column],
-  ];
-  const what =
-    /^(scores|scale|mask|softmax)$/.test(op.kind) && op.columns !== "vocab"
-      ? op.note
-      : op.title.split(" = ")[0];
+  if (!matrix) return `${name.split("/").pop()} ${row + 1}, ${column + 1}`;
+  const owner = op ?? view.engine.operations.find(({ weights }) => weights.includes(name));
+  const [rows, columns] = sidesOf(view, owner, name);
+  const parts = [rows[row], columns[column]];
+  const called = { scores: "score", scale: "scaled", mask: "masked", softmax: "weight" };
+  const what = op
+    ? (op.columns !== "vocab" && called[op.kind]) || op.title.split(" = ")[0]
+    : name.split("/").pop();
   return `${what} ${parts
     .filter(Boolean)
     .map((part) => visible(part, 12))
@@ -232,7 +233,13 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const same = before[name]?.data.length === matrix.data.length;
   const fixed = view.fixed(name);
   const wide = how.wide ?? CELL;
-  const written = how.shown || isLong(matrix) ? (value) => inLine(cellText(value)) : cellText;
+  const long = how.shown || isLong(matrix);
+  const written = (value) =>
+    matrix.data.length === 1
+      ? cellText(value, true)
+      : long
+        ? inLine(cellText(value))
+        : cellText(value);
   return columns.map((column, n) => {
     const k = row * matrix.columns + column;
     const value = how.shown ? how.shown(column) : matrix.data[k];
@@ -270,58 +277,84 @@ const SIGNS = {
   embed: ["×"],
   times: ["×"],
 };
-/** A stage: what goes in, what is learned, and what comes out, each a matrix with its numbers. */
+/** What stands before a matrix: of a step the sign of what is done with it, or what it comes to. */
+function signOf({ kind, inputs, weights, name }, part, last) {
+  if (part === name) return SIGNS[kind] ? "=" : inputs[0]?.name === last ? "→" : "";
+  const which = [...inputs.map((input) => input.name), ...weights].lastIndexOf(part);
+  return SIGNS[kind]?.[which - 1] ?? "";
+}
+/** The matrices of a stage, what goes in, what is learned, what comes out; of a single step all of them. */
+function partsOf(engine, at) {
+  const op = engine.by[at];
+  if (op)
+    return [...op.inputs.map(({ name }) => name), ...op.weights, at].map((part) => [op, part]);
+  return engine.operations.flatMap((one) => {
+    if (one.inputs.length || !one.weights.length)
+      return [...one.weights, one.name].map((part) => [one, part]);
+    const use = engine.operations.find(({ inputs }) => inputs.indexOf(one) > 0);
+    return [[use ?? one, one.name]]; // what is given: it stands with its sign where it is used
+  });
+}
+/** A stage, or a single step: its matrices, each with its numbers, in lines. */
 export function stageScene(view) {
   const { engine, values, at, width } = view;
-  const op = engine.by[at];
-  const parts = [...op.inputs.map(({ name }) => name), ...op.weights, at];
   const items = [];
-  let [x, y, tall] = [0, 4, 0];
-  parts
-    .filter((name) => values[name] && values[name].data.length)
-    .forEach((name, i, all) => {
-      let box = matrixOf(view, name, x, y);
-      if (x && box.right > width) {
-        [x, y, tall] = [0, y + tall + 14, 0];
-        box = matrixOf(view, name, x, y);
-      }
-      const sign =
-        i === all.length - 1 ? (SIGNS[op.kind] ? "=" : "→") : (SIGNS[op.kind]?.[i - 1] ?? "");
-      if (i) items.push(say(x + 4, y + 12, sign, { bold: true, size: 16, align: "center" }));
-      items.push(...box.items);
-      [x, tall] = [box.right + 22, Math.max(tall, box.bottom - y)];
-    });
+  let [x, y, tall, last, rows] = [0, 4, 0, "", ""];
+  for (const [op, name] of partsOf(engine, at)) {
+    if (!values[name]?.data.length) continue;
+    let box = matrixOf(view, op, name, x, y, rows);
+    if (x && box.right > width) {
+      [x, y, tall] = [0, y + tall + 14, 0];
+      box = matrixOf(view, op, name, x, y);
+    }
+    const sign = last && signOf(op, name, last);
+    if (sign) items.push(say(x + 4, y + 12, sign, { bold: true, size: 16, align: "center" }));
+    items.push(...box.items);
+    [x, tall, last, rows] = [box.right + 22, Math.max(tall, box.bottom - y), name, box.rows];
+  }
   return { width, height: y + tall + 8, items };
 }
-/** A matrix with its names; of a large one a window, which small arrows move. */
-function matrixOf(view, name, x, y) {
+/** The names of a matrix's rows and of its columns; something learned belongs to an operation, its owner. */
+function sidesOf(view, owner, name) {
+  const [{ rows, columns }, op] = [view.values[name], view.engine.by[name]];
+  const along = op ? namesOf(view, op.rows, rows) : weightRows(view, owner, rows);
+  const of = op ?? owner;
+  return [along, namesOf(view, of.columns, columns, of.rows, of.name)];
+}
+/** A matrix with its names; of a large one a window, which small arrows move. It belongs to `owner`; its
+ *  rows' names are left out where those of the matrix to its left, `before`, are the same. */
+function matrixOf(view, owner, name, x, y, before = "") {
   const { engine, values, width } = view;
-  const [op, matrix, open] = [engine.by[name], values[name], name === view.at];
-  const rows = op ? namesOf(view, op.rows, matrix.rows) : weightRows(view, name, matrix.rows);
-  const columns = namesOf(
-    view,
-    (op ?? engine.by[view.at]).columns,
-    matrix.columns,
-    (op ?? engine.by[view.at]).rows,
-    op ? name : view.at,
-  );
-  const left =
-    14 + Math.min(92, Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length))));
-  const room = Math.floor((width - left - 4) / CELL);
-  const n = Math.max(1, Math.min(matrix.columns, room, open ? 16 : matrix.columns < 8 ? 8 : 6));
-  const m = Math.min(matrix.rows, open || op ? 24 : 8);
-  const [first, down] = windowOf(view, name, matrix, n, m);
-  const turned = engine.by[view.at].kind === "scores" && name === engine.by[view.at].inputs[1].name;
+  const [op, matrix] = [engine.by[name], values[name]];
+  const open = name === view.at || !view.at;
+  const upright = op && !op.rows && op.columns === "text"; // one row, of words: a word a line
+  const sides = sidesOf(view, owner, name);
+  const [rows, columns] = upright ? sides.reverse() : sides;
+  const longest = Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length)));
+  const room = (from) => Math.floor((width - from - Math.min(92, longest) - 18) / CELL);
+  const beside = view.at ? 0 : room(x); // a step's matrices stand in one line where they can
+  const some = beside < 6 ? room(0) : beside;
+  const n = Math.max(1, Math.min(columns.length, some, open ? 16 : columns.length < 8 ? 8 : 6));
+  const m = Math.min(rows.length, view.at ? (open || op ? 24 : 8) : 16);
+  const [first, down] = upright ? [0, 0] : windowOf(view, name, matrix, n, m);
+  const shown = rows.slice(down, down + m).join(" ");
+  const bare = before && before === shown;
+  const left = bare ? 22 : 14 + Math.min(92, longest);
+  const turned =
+    owner.kind === "scores" && name === owner.inputs[1].name && name !== owner.inputs[0].name;
   const own = name.split("/").pop();
   const title = turned ? own : (op?.title ?? own);
   const size = turned
     ? `${own}ᵀ: ${matrix.columns} × ${matrix.rows}`
     : `${matrix.rows} × ${matrix.columns}`;
-  const part = n < matrix.columns ? `, ${first + 1} to ${first + n}` : "";
-  const [right, bottom] = [x + left + n * CELL, y + 54 + m * (TALL + 2)];
+  const part = n < columns.length ? `, ${first + 1} to ${first + n}` : "";
+  const note = engine.program.step && op?.note ? op.note : size + part;
+  const bottom = y + 54 + m * (TALL + 2);
+  const bars = upright && op.kind === "softmax" ? BAR : 0;
+  const right = x + left + Math.max(n * CELL + bars, 8 * title.length, 6 * note.length);
   const items = [
     say(x + left, y + 10, title, { colour: op?.colour ?? "x", bold: true }),
-    say(x + left, y + 26, size + part, { colour: "line", size: 11 }),
+    say(x + left, y + 26, note, { colour: "line", size: 11 }),
     ...columns.slice(first, first + n).map((word, j) =>
       say(x + left + (j + 0.5) * CELL, y + 43, visible(word, 7), {
         align: "center",
@@ -335,24 +368,19 @@ function matrixOf(view, name, x, y) {
         align: "right",
         room: left - 8,
       });
-      return [
-        label,
-        ...cellsOf(
-          view,
-          name,
-          down + i,
-          upTo(n).map((j) => first + j),
-          x + left,
-          top,
-        ),
-      ];
+      const [row, cells] = upright ? [0, [i]] : [down + i, upTo(n).map((j) => first + j)];
+      const drawn = cellsOf(view, name, row, cells, x + left, top);
+      const end = [x + left + CELL + 6 + (BAR - 12) * matrix.data[i], top + TALL / 2];
+      const bar = line([x + left + CELL + 6, end[1]], end, op?.colour, { width: 14, head: false });
+      return [...(bare ? [] : [label]), ...drawn, ...(bars ? [bar] : [])];
     }),
   ];
   if (op && !open) items.push(opener(name, x + left - 4, y, 60, 20, title));
+  const end = x + left + n * CELL;
   const turns = [
-    ["›", first + n < matrix.columns, right - 6, y + 12, n, 0],
-    ["‹", first > 0, right - 32, y + 12, -n, 0],
-    ["⌄", down + m < matrix.rows, x + left - 14, bottom + 4, 0, m],
+    ["›", first + n < columns.length, end - 6, y + 12, n, 0],
+    ["‹", first > 0, end - 32, y + 12, -n, 0],
+    ["⌄", down + m < rows.length, x + left - 14, bottom + 4, 0, m],
     ["⌃", down > 0, x + left - 14, y + 42, 0, -m],
   ];
   for (const [sign, there, u, v, dx, dy] of turns)
@@ -363,7 +391,7 @@ function matrixOf(view, name, x, y) {
           turn: { name, dx, dy },
         }),
       );
-  return { right, bottom, items };
+  return { right, bottom, items, rows: shown };
 }
 /** Of many words the place of the one expected next, which both its logit and its probability show. */
 function likeliest({ engine }, name, { data, rows, columns }) {
@@ -382,11 +410,10 @@ function windowOf(view, name, matrix, n, m) {
   return (view.windows[name] = [fit(first, n, matrix.columns), fit(down, m, matrix.rows)]);
 }
 /** What the rows of something learned stand for: words in a table, else features, named or not. */
-function weightRows({ engine, at, tokens }, name, count) {
-  const { kind, rows } = engine.by[at];
+function weightRows({ engine, tokens }, { kind, rows, inputs }, count) {
   if (kind === "embed") return engine.program.vocab[rows];
-  if (kind === "given") return tokens[rows];
-  const named = engine.program.names?.[engine.by[at].inputs[0]?.name.split("/").at(-1)];
+  if (kind === "given" && tokens[rows]) return tokens[rows];
+  const named = inputs[0] && featuresOf(engine, inputs[0].name, count);
   if (named?.length === count) return named;
   return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
 }

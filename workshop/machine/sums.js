@@ -1,90 +1,18 @@
 // Where a number of the machine comes from: its computation written out with the real terms, so that
 // what is printed, evaluated as printed, gives the number that is shown.
 import { visible } from "../widgets/shared.js";
-import { LEFT, RUN, erf, largestAt, nothing, predicts, range, speedOf, total } from "./engine.js";
-
-const MINUS = "−";
-const hair = (x, share, most) => Math.min(share * Math.max(1, Math.abs(x)), most);
-// What float32 leaves a hair below a half, 0.175 as 0.17499999, is rounded up as on paper.
-const rounded = (x, decimals) =>
-  (x + Math.sign(x) * hair(x, 1e-7, 10 ** -decimals / 1000)).toFixed(decimals);
-const signed = (text) =>
-  Number(text) === 0 ? text.replace("-", "") : text.replaceAll("-", MINUS).replace("+", "");
-const near = (x, text) => Math.abs(x - Number(text)) <= hair(x, 5e-7, 5e-4);
-const unwhole = (x) => (Number.isNaN(x) ? "×" : x < 0 ? "−∞" : "∞");
-const brief = (x, digits) => signed(x.toExponential(digits));
-
-/** How a number is written in a cell: two decimals (wide: four), one where that is all of it. */
-export function cellText(x, wide = false) {
-  if (!Number.isFinite(x)) return unwhole(x);
-  if (Math.abs(x) >= 10_000) return brief(x, wide ? 3 : 1);
-  const short = x.toFixed(1);
-  return signed(near(x, short) ? short : rounded(x, wide ? 4 : 2));
-}
-
-const bracketed = (text) => (text.startsWith(MINUS) ? `(${text})` : text);
-/** A number in a formula with at most so many decimals, in brackets if it is negative. */
-function inFormula(x, decimals) {
-  if (!Number.isFinite(x)) return x > 0 ? "∞" : "(−∞)";
-  if (Math.abs(x) >= 1e7) return bracketed(brief(x, decimals));
-  const long = decimals > 15 ? String(x) : x.toFixed(decimals);
-  const short = long.replace(/(\.\d+?)0+$/, "$1");
-  return bracketed(signed(near(x, short) ? short : long));
-}
-
-// ---------------------------------------------------------------- a formula, read as it is printed
-
-const CALLED = {
-  sin: Math.sin,
-  cos: Math.cos,
-  tanh: Math.tanh,
-  max: Math.max,
-  Φ: (x) => (1 + erf(x / Math.SQRT2)) / 2,
-};
-const TOKEN = /\d+(?:\.\d+)?(?:e−?\d+)?|[a-zΦ]+|[−+×÷√^(),∞π]/g;
-
-/** What "2.0 × 3.0 + √4" is. */
-export function evaluated(text) {
-  const tokens = text.replace(/\d+ more, together |, all others.*/g, "").match(TOKEN) ?? [];
-  const next = (...wanted) => wanted.includes(tokens[0]) && tokens.shift();
-  const row = (part, join) => () => {
-    let x = part();
-    for (let sign; (sign = next(...Object.keys(join))); ) x = join[sign](x, part());
-    return x;
-  };
-  const one = () => {
-    if (next(MINUS)) return -one();
-    if (next("√")) return Math.sqrt(one());
-    if (next("∞")) return Infinity;
-    if (next("π")) return Math.PI;
-    if (next("e")) return Math.E;
-    const first = tokens.shift();
-    if (!(first === "(" || first in CALLED)) return Number(first.replace(MINUS, "-"));
-    if (first !== "(") tokens.shift();
-    const inside = [sum()];
-    while (next(",")) inside.push(sum());
-    tokens.shift();
-    return first === "(" ? inside[0] : CALLED[first](...inside);
-  };
-  const raised = row(one, { "^": (x, y) => x ** y });
-  const product = row(raised, { "×": (x, y) => x * y, "÷": (x, y) => x / y });
-  const sum = row(product, { "+": (x, y) => x + y, [MINUS]: (x, y) => x - y });
-  return sum();
-}
-
-/** Whether a computation, "1.0 + 2.0 = 3.00", holds in all digits of what it ends in. */
-function holds(line) {
-  const parts = line.replace(/^[^:]*: /, "").split(" = ");
-  const end = parts.pop();
-  const decimals = /\.(\d+)/.exec(end)?.[1].length ?? 0;
-  const [most, number] = [Math.max(2, decimals), evaluated(end)];
-  const same = /[∞×]/.test(end)
-    ? (x) => cellText(x) === end
-    : end.includes("e")
-      ? (x) => brief(x, decimals) === end
-      : (x) => signed(rounded(x, most)) === signed(number.toFixed(most));
-  return parts.every((part) => same(evaluated(part)));
-}
+import { CALLED, cellText, holds, inFormula, near } from "./formula.js";
+import {
+  LEFT,
+  RUN,
+  featuresOf,
+  largestAt,
+  nothing,
+  optionsOf,
+  range,
+  speedOf,
+  total,
+} from "./engine.js";
 
 /** The first of `build(number, middle)` that holds, with few decimals of the parts if they do. Where none
  *  does, as numbers of a kernel are rounded to float32 at each step, its end is called near: ≈. */
@@ -253,6 +181,38 @@ const MADE = {
     return { build, from: odd ? [other, own] : [own, other] };
   },
   softmax: (context) => wholeOf(context, context.row()),
+  shares({ row, j, temperature }) {
+    const text = (n, { x }) => (temperature === 1 ? n(x) : `${n(x)}^(1 ÷ ${temperature})`);
+    const cells = row();
+    const terms = ordered(
+      cells
+        .filter(({ x }) => x)
+        .map((one) => ({ size: one.x, text: (n) => text(n, one), from: [one] })),
+    );
+    const build = (n) => `${text(n, cells[j])} ÷ (${added(terms, n)})`;
+    return { build: terms.length ? build : null, from: [cells[j], ...froms(terms)] };
+  },
+  entropy({ row }) {
+    const cells = row().filter(({ x }) => x > 0);
+    const one = ({ x }) => ({ size: -x * Math.log(x), text: (n) => `${n(x)} × ln(${n(x)})` });
+    return { build: (n) => `−(${added(ordered(cells.map(one)), n)})`, from: cells };
+  },
+  slope: ofOne((p) => `${p} × (1 − ${p})`),
+  deviation({ row }) {
+    const cells = row();
+    const mean = total(cells, ({ x }) => x) / cells.length;
+    const build = (n, middle) => {
+      const apart = ({ x }) => ({
+        size: (x - mean) ** 2,
+        text: () => `(${n(x)} − ${middle(mean)})^2`,
+      });
+      return (
+        `mean: (${added(ordered(cells.map(alone)), n)}) ÷ ${cells.length} = ${middle(mean)}; ` +
+        `√((${added(ordered(cells.map(apart)), n)}) ÷ ${cells.length})`
+      );
+    };
+    return { build, from: cells };
+  },
   route(context) {
     const cells = context.row();
     const kept = largestAt(
@@ -320,8 +280,9 @@ const MADE = {
     const asked = row().flatMap((share, e) => (share.x ? [times(share, cell(e + 1, i, j))] : []));
     return asked.length ? sumOf(asked) : { build: null, from: row() };
   },
-  mean({ cell, j, size }) {
-    const terms = ordered(range(size(0).rows, (k) => alone(cell(0, k, j))));
+  mean({ cell, row, j, size, op }) {
+    const all = op.options.axis ? row() : range(size(0).rows, (k) => cell(0, k, j));
+    const terms = ordered(all.map(alone));
     return { build: (n) => `(${added(terms, n)}) ÷ ${terms.length}`, from: froms(terms) };
   },
   unit({ row, j }) {
@@ -368,27 +329,28 @@ const NOUNS = {
 
 /** Names for rows and columns, of the words that a learner typed; they are text, never HTML. */
 function naming(engine, texts, tokens) {
-  const { vocab = {}, names = {} } = engine.program;
+  const { vocab = {} } = engine.program;
   const word = (rows, i) => {
     const token = tokens?.[rows]?.[i] ?? vocab[rows]?.[texts[rows]?.[i]];
     const nameless = `word ${i + 1}${rows === "memory" ? " of the memory" : ""}`;
     return token === undefined ? nameless : quoted(token);
   };
   const home = (op) => (op.rows || !op.inputs.length ? op.rows : home(op.inputs[0]));
-  const who = (op, i) => (op.rows ? word(op.rows, i) : "the newest word");
+  const alone = engine.program.step ? "" : "the newest word";
+  const who = (op, i) => (op.rows ? word(op.rows, i) : alone);
   const column = (op, j) => {
     if (op.columns === "vocab") return quoted(vocab[home(op)]?.[j] ?? j + 1);
     if (op.columns !== "features") return word(op.columns, j);
-    const named = names[op.name.split("/").at(-1)]?.[j];
+    const named = featuresOf(engine, op.name, 1 + j)?.[j];
     return named === undefined ? `feature ${j + 1}` : visible(String(named));
   };
-  return { who, column, home };
+  return { who, column, home, step: engine.program.step };
 }
 
 /** What an operation's number is. */
-function inWords(op, i, j, { who, column }, x) {
+function inWords(op, i, j, { who, column, step }, x) {
   const [a, b] = [who(op, i), column(op, j)];
-  const pair = `score of ${b} for ${a}`;
+  const pair = a ? `score of ${b} for ${a}` : `score of ${b}`;
   const [next, letter, expert] = [op.columns === "vocab", op.name.at(-1), `expert ${j + 1}`];
   const of = {
     "one-hot": () => `is ${a} the word ${b}? ${x ? "yes" : "no"}`,
@@ -404,18 +366,24 @@ function inWords(op, i, j, { who, column }, x) {
     softmax: () =>
       next
         ? `probability that ${b} comes after ${a}`
-        : `weight of ${b} for ${a} (the largest score is taken off first, which changes no share)`,
+        : `weight of ${a ? `${b} for ${a}` : b} (the largest score is taken off first, which changes no share)`,
     route: () =>
       x
         ? `share of ${expert} for ${a}`
         : `${expert} is not among the ${op.options.top_k} that ${a} asks`,
-    mean: () => `mean of all words, ${b}`,
+    shares: () => `probability that ${b} comes after ${a}`,
+    slope: () => `how far the weight of ${b} moves per nudge of its own scaled score`,
+    entropy: () => "entropy: how undecided the weights are",
+    deviation: () => `standard deviation of ${a}`,
+    mean: () => (op.options.axis ? op.title + (a && ` of ${a}`) : `mean of all words, ${b}`),
     unit: () => `sentence vector, of length 1, ${b}`,
     split: () => `${NOUNS[letter]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
   };
   if (op.name.endsWith("/router")) return `score of ${expert} for ${a}`;
   if (next && op.kind === "linear") return `score of ${b} as the word after ${a}`;
   const noun = NOUNS[op.name.split("/").at(-1)] ?? NOUNS[op.kind];
+  if (step && /^(given|linear|embed)$/.test(op.kind))
+    return [op.title + (a && ` of ${a}`), b].join(", ");
   return of[op.kind]?.() ?? `${noun} ${a}, ${b}`;
 }
 
@@ -444,9 +412,10 @@ function contextOf(values, op, i, j) {
     return { name: names[which], row, column, x: data[row * columns + column] ?? NaN };
   };
   const row = () => range(size(0).columns, (k) => cell(0, i, k));
-  const { texts, temperature } = values[RUN];
-  const id = texts[op.rows]?.[i];
-  return { op, i, j, cell, row, size, id, temperature: predicts(op) ? temperature : 1 };
+  const options = optionsOf(op, values[RUN]);
+  const id = values[RUN].texts[op.rows]?.[i];
+  const { temperature = 1 } = options;
+  return { op: { ...op, options }, i, j, cell, row, size, id, temperature };
 }
 
 /** How an operation's number is made: { note, build, from }. */
@@ -471,7 +440,10 @@ export function explain(engine, values, name, i, j, tokens) {
   values = { ...engine.all, ...values };
   const { data, columns } = values[name];
   const [op, value] = [engine.by[name], data[i * columns + j] ?? NaN];
-  const [shown, names] = [cellText(value), naming(engine, values[RUN].texts, tokens)];
+  const [shown, names] = [
+    cellText(value, data.length === 1),
+    naming(engine, values[RUN].texts, tokens),
+  ];
   const what = op ? inWords(op, i, j, names, value) : ofWeight(engine, name, i, j, names);
   const found = setByHand(values, name, i, j) ? "set by hand" : "given, or learned in training";
   const { note, build, from } = op ? made(values, op, i, j) : { note: found, from: [] };

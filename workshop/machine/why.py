@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workshop.machine.program import OFF, Operation, Program, Values, by_name, is_off, run, softmax
+from workshop.machine.formulas import OFF, softmax
+from workshop.machine.program import Operation, Program, Values, by_name, is_off, run
 
 BENT = ("relu", "gelu", "gelu_tanh", "silu", "times")  # what a feed-forward's last map is given
 EVERY = "every word"  # what all words get alike: it changes no probability

@@ -1,0 +1,156 @@
+"""Single steps of a model, each a program that the machine shows whole, with its knobs beside it.
+
+from workshop import Machine
+from workshop.machine import steps
+
+Machine(product_step(X, W_q, ("X", "W_q", "q")), words, names={"X": ["food", "device"]})
+Machine(softmax_step(scores, d_k=64), words)
+Machine(norm_step(X, attend), words)
+Machine(next_word_step(chances), "a journey of a", tokens, at="next")
+Machine(positions_step(6), range(40))
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from workshop.arguments import MOST, as_array, as_floats, as_labels, as_switch, as_whole, check_axes
+from workshop.colours import things_of
+from workshop.machine.program import Program, normed_rows
+
+
+def product_step(A: Any, B: Any, names: Sequence[str] = ("A", "B", "A @ B"), *,
+            transposed: bool = False) -> Program:  # fmt: skip
+    """A (n, m) @ B (m, p), or B (p, m) `transposed`, as keys come; `names` are those of all three.
+
+    Raises ValueError for shapes that do not fit, or numbers that are not finite.
+    """
+    names, (A, B) = as_labels("names", names), (_matrix("A", A), _matrix("B", B))
+    if len(names) != 3:
+        raise ValueError(f"names is {names}, but must be those of A, of B and of the result")
+    turned = as_switch("transposed", transposed)
+    inner = B.shape[1] if turned else len(B)
+    if A.shape[1] != inner:
+        other = f": {'leave out' if turned else 'add'} transposed=True?"
+        fits = A.shape[1] == (len(B) if turned else B.shape[1])
+        raise ValueError(f"A has {A.shape[1]} columns, but B {B.shape}{', transposed,' * turned} "
+                         f"needs {inner}{other * fits}")  # fmt: skip
+    p, (first, second, third) = Program(step=names[2]), things_of(names)
+    _given(p, names[0], A, colour=first)
+    if not turned:
+        p.add(names[2], "linear", names[0], weights={names[1]: B}, title=names[2], colour=third)
+        return p
+    keys = "text" if len(A) == len(B) else "memory"
+    _given(p, names[1], B, colour=second, rows=keys)
+    p.add(names[2], "scores", names[0], names[1], title=names[2], colour=third, columns=keys)
+    return p
+
+
+def softmax_step(scores: Any, d_k: int = 1) -> Program:
+    """The softmax of one row of scores, (n,), divided by √d_k before; d_k and temperature turn.
+
+    Beside each share p stands p (1 − p), how far it moves per nudge of its own scaled score; below,
+    the entropy −Σ p log p, in nats, and the mean of p (1 − p). Raises ValueError for other shapes.
+    """
+    row = as_floats("scores", as_array("scores", scores))
+    check_axes("scores", row, "n")
+    p, shown = Program(step="weights"), {"columns": "text"}
+    _given(p, "scores", row, colour="scores", rows="", **shown)
+    by = math.sqrt(as_whole("d_k", d_k, 1, MOST))
+    p.add("scaled", "scale", "scores", by=by, title="scaled", note="÷ √d_k", colour="scores",
+          **shown)  # fmt: skip
+    p.add("weights", "softmax", "scaled", temperature=1.0, title="weights", note="softmax",
+          colour="weights", **shown)  # fmt: skip
+    p.add("p (1 − p)", "slope", "weights", title="p (1 − p)", note="gradient", colour="context",
+          **shown)  # fmt: skip
+    p.add("entropy", "entropy", "weights", title="entropy", colour="context",
+          note=f"at most ln {len(row)} = {math.log(len(row)):.2f}")  # fmt: skip
+    p.add("mean", "mean", "p (1 − p)", axis=1, title="mean of p (1 − p)", colour="context",
+          note=f"at most {(1 - 1 / len(row)) / len(row):.4f}")  # fmt: skip
+    p.knobs = [{"label": "d_k", "at": "scaled", "option": "by", "root": True, "value": int(d_k),
+                "min": 1, "max": 1024, "step": math.log10(2), "decimals": 0,
+                "log": True}]  # fmt: skip
+    return p
+
+
+def norm_step(x: Any, sublayer: Any, eps: float = 1e-5) -> Program:
+    """x (T, d) and what a sub-layer makes of it, an array or a function of x: added, then normed.
+
+    Mean and deviation of each row stand before and after; gain γ and shift β turn for all features.
+    Raises ValueError for other shapes. Paper, section 3.1.
+    """
+    x, found = _matrix("x", x), _matrix("sublayer", _applied(sublayer, x))
+    if found.shape != x.shape:
+        raise ValueError(f"sublayer has shape {found.shape}, but must have that of x {x.shape}")
+    p, d = Program(step="norm"), x.shape[1]
+    _given(p, "x", x)
+    _given(p, "sublayer(x)", found, colour="context")
+    p.add("add", "add", "x", "sublayer(x)", title="add", note="x + sublayer(x)")
+    _measured(p, "add", "before")
+    normed_rows(p, "norm", "add", (np.ones(d), np.zeros(d)), eps)
+    _measured(p, "norm", "after")
+    p.knobs = [{"label": label, "at": f"norm/{name}", "value": value, "min": -3, "max": 3,
+                "step": 0.05} for label, name, value in
+               (("γ, gain", "gain", 1), ("β, shift", "shift", 0))]  # fmt: skip
+    return p
+
+
+def next_word_step(table: Any) -> Program:
+    """What follows a word, by its row of a table (V, V) alone, of counts or of probabilities.
+
+    Raises ValueError for another shape, or numbers that are negative.
+    """
+    table = _matrix("table", table)
+    if table.shape[0] != table.shape[1] or (table < 0).any():
+        raise ValueError(f"table has shape {table.shape} and numbers from {table.min():.4f}, but "
+                         "must be (V, V), how often each word followed each")  # fmt: skip
+    p = Program(step="next")
+    p.add("one-hot", "one-hot", rows="text", size=len(table), title="one-hot", note="which word",
+          columns="vocab")  # fmt: skip
+    p.add("follows", "embed", "one-hot", weights={"table": table}, title="what followed",
+          note="its row of the table", columns="vocab")  # fmt: skip
+    p.add("next", "shares", "follows", temperature=1.0, title="next word", note="its probability",
+          colour="weights", columns="vocab")  # fmt: skip
+    return p
+
+
+def positions_step(d_model: int) -> Program:
+    """Sines and cosines of each place, and the dot product of any two. Paper, section 3.5."""
+    d = as_whole("d_model", d_model, 2, MOST)
+    if d % 2:
+        raise ValueError(f"d_model is {d}, but must be even: each sine has its cosine")
+    p = Program(step="dot")
+    p.add("positions", "waves", d=d, rows="text", title="positions", note="sines and cosines")
+    p.add("dot", "scores", "positions", "positions", title="p · p", note="how alike",
+          colour="scores", columns="text")  # fmt: skip
+    p.knobs = [{"label": "d_model", "at": "positions", "option": "d", "value": d, "min": 2,
+                "max": 64, "step": 2, "decimals": 0}]  # fmt: skip
+    return p
+
+
+def _matrix(name: str, value: Any) -> np.ndarray:
+    array = as_floats(name, as_array(name, value))
+    check_axes(name, array, "rows", "columns")
+    return array
+
+
+def _given(p: Program, name: str, array: np.ndarray, rows: str = "text", **shown: Any) -> None:
+    p.add(name, "given", weights={"x": array}, rows=rows, title=name, **shown)
+
+
+def _measured(p: Program, of: str, when: str) -> None:
+    """The mean and the deviation of each row."""
+    p.add(f"mean {when}", "mean", of, axis=1, title="mean", note=when)
+    p.add(f"deviation {when}", "deviation", of, title="deviation", note=when)
+
+
+def _applied(sublayer: Callable[[Any], Any] | Any, x: np.ndarray) -> Any:
+    """What a reader's function makes of x; its failure is a ValueError that says where."""
+    if not callable(sublayer):
+        return sublayer
+    try:
+        return sublayer(x)
+    except Exception as error:
+        raise ValueError(f"sublayer failed on x: {type(error).__name__}: {error}") from error
