@@ -270,7 +270,7 @@ def contributions(model: nn.Module, source: Any, word: Wanted, rather_than: int 
             adds[name] = adds.get(name, 0.0) + (vectors * g).sum().item()
     if isinstance(word, int) and rather_than is None:
         adds["every word"] = logits.mean().item()
-    return dict(sorted(adds.items(), key=lambda part: -abs(part[1])))
+    return dict(sorted(filter(lambda part: part[1], adds.items()), key=lambda part: -abs(part[1])))
 
 
 def _wanted(logits: Tensor, word: Wanted, rather_than: int | None) -> Tensor:
