@@ -28,9 +28,9 @@ STEPS = {
     "k": Step("k = x W_k", "what it offers", "k", "02"),
     "q": Step("q = x W_q", "query", "q", "02"),
     "scores": Step("q · k", "score", "scores", "03"),
-    "scaled": Step("÷ √d", "scaled", "scores", "04"),
+    "scaled": Step("scaled", "÷ √d", "scores", "04"),
     "masked": Step("mask", "masked", "scores", "06"),
-    "weights": Step("softmax", "weight", "weights", "05"),
+    "weights": Step("weights", "softmax", "weights", "05"),
     "v": Step("v = x W_v", "what it gives", "v", "02"),
     "shares": Step("weight × v", "what it adds", "v", "05"),
     "context": Step("Σ", "sum", "context", "05"),
@@ -57,8 +57,8 @@ def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: An
         given.chosen_of("closed", closed, arrays),
     )
     way = _Way(words, at, arrays, full, shut)
-    way.titles |= {"scaled": f"÷ √{np.shape(Q)[1]}"}
-    way.titles |= {} if weights is None else {"weights": "changed"}
+    way.notes = {"scaled": f"÷ √{np.shape(Q)[1]}"}
+    way.notes |= {} if weights is None else {"weights": "changed"}
     for draw in (way.columns, way.query, way.links, way.sum):
         draw()
     told = f" Lit: {', '.join(step for step in arrays if step in full)}." if lit else ""
@@ -124,7 +124,7 @@ class _Way:
     def __init__(self, words: list[str], at: int, arrays: dict[str, np.ndarray], lit: set[str],
                  closed: set[str]):  # fmt: skip
         self.sheet, self.words, self.at = Sheet(), [shortened(word) for word in words], at
-        self.lit, self.closed, self.titles = lit, closed, {}
+        self.lit, self.closed, self.notes = lit, closed, {}
         beside = max(wide(word, bold=True) for word in self.words) + 10
         room = WIDTH - 2 * MARGIN - beside - 16  # the line of the sum
         self.grids = _fitting(arrays, room)
@@ -160,8 +160,8 @@ class _Way:
             title, note, *_ = STEPS[step]
             if step not in _BELOW:
                 x, lit = rows[0].top[0], step in self.lit
-                self.sheet.text(x, 6, self.titles.get(step, title), self.ink(step), bold=lit)
-                self.sheet.text(x, 27, note)
+                self.sheet.text(x, 6, title, self.ink(step), bold=lit)
+                self.sheet.text(x, 27, self.notes.get(step, note))
             self._step(step, rows)
 
     def _step(self, step: str, rows: list[Box]) -> None:
@@ -236,11 +236,12 @@ class _Way:
         """The numbers of the picture in words."""
         parts = [f"One attention head: {self.words[self.at]} asks"]
         for step in ("q", "scores", "scaled", "masked", "weights", "context"):
+            called = {"scaled": "scaled", "weights": "weight"}.get(step, STEPS[step].note)
             if step in self.closed:
-                parts.append(f"{STEPS[step].note} closed: notebook {STEPS[step].opens} opens it")
+                parts.append(f"{called} closed: notebook {STEPS[step].opens} opens it")
             elif step in self.grids:
                 texts = self.grids[step].texts
                 said_for = zip(self.words, texts, strict=True) if step not in _BELOW else ()
                 spoken = [f"{word} {text}" for word, (text,) in said_for] or texts[0]
-                parts.append(f"{STEPS[step].note} {', '.join(spoken)}")
+                parts.append(f"{called} {', '.join(spoken)}")
         return "; ".join(parts) + "."
