@@ -10,6 +10,7 @@ from helpers.attention import softmax
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
 from workshop import AttentionHeatmap, DropoutLab, Machine, predict
+from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
 rng = np.random.default_rng(0)
 T = len(tokens)
 scores = rng.normal(size=(2, 3, T, T)) * 2
@@ -29,6 +30,11 @@ GALLERY = {
     "machine of a layer": (
         "Machine(MultiHeadAttention(4, 4, 2), tokens, x=X, at='attention/head 2')"
     ),
+    "product": "Machine(product_step(X, X, ('Q', 'K', 'scores'), transposed=True), tokens)",
+    "softmax": "Machine(softmax_step(scores[0, 0, 0], d_k=4), tokens)",
+    "add & norm": "Machine(norm_step(X, np.tanh), tokens)",
+    "next word": "Machine(next_word_step(weights[0, 0]), plain[0], plain, at='next')",
+    "positions": "Machine(positions_step(6), range(20))",
     "question": (
         "predict(f'Which token stands before {tokens[1]}?', tokens[:4], answer=tokens[0], "
         "reason=f'After it stands {tokens[1]}.')"

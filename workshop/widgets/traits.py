@@ -65,28 +65,13 @@ def _one_of(name: str, value: Any, options: Sequence[str]) -> str:
 
 
 class Labels(Checked):
-    """A list of strings; the first ones that it is given say how many it needs, if not any."""
+    """A list of strings; the first ones that it is given say how many it needs."""
 
-    def __init__(self, any_number: bool = False):
+    def __init__(self):
         super().__init__(as_labels, [])
-        self.any_number = any_number
 
     def validate(self, widget: Any, value: Any) -> list[str]:
         labels, old = super().validate(widget, value), widget._trait_values.get(self.name)
-        if old and len(labels) != len(old) and not self.any_number:
+        if old and len(labels) != len(old):
             raise ValueError(f"{self.name} has {len(labels)} entries, but needs {len(old)}")
         return labels
-
-
-class Pair(traitlets.TraitType):
-    """Two whole numbers."""
-
-    def __init__(self, kind: type = tuple):
-        super().__init__(kind((0, 0)))
-        self.kind = kind
-
-    def validate(self, widget: Any, value: Any) -> Any:
-        pair = as_list(self.name, value)
-        if len(pair) != 2:
-            raise ValueError(f"{self.name} has {len(pair)} entries, but must be a pair")
-        return self.kind(as_whole(f"{self.name}[{i}]", x, -MOST, MOST) for i, x in enumerate(pair))
