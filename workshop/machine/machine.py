@@ -381,13 +381,20 @@ class Machine(Widget):
         return next((o.rows for o in heads if o.name.startswith(at)), self._sides[0])
 
     def _step(self, op: Operation) -> Drawing:
-        """A single step: a product as such, all else as what comes out of it."""
-        factors = [*op.inputs, *op.weights]
-        if op.kind not in ("linear", "scores") or factors[0] == factors[1]:
-            return self._matrix(op.name)
-        A, B = (self.values.get(name, self._program.weights.get(name)) for name in factors)
-        names = [factors[0], factors[1].split("/")[-1] + "ᵀ" * (op.kind == "scores"), op.title]
-        return product(A, B.T if op.kind == "scores" else B, names, rows=self.tokens["text"])
+        """A product as such; all else as what comes out of it, beside what was before if small."""
+        factors, now, text = [*op.inputs, *op.weights], self.values, self.tokens["text"]
+        if op.kind in ("linear", "scores") and factors[0] != factors[1]:
+            A, B = (now.get(name, self._program.weights.get(name)) for name in factors)
+            names = [factors[0], factors[1].split("/")[-1] + "ᵀ" * (op.kind == "scores"), op.title]
+            return product(A, B.T if op.kind == "scores" else B, names, rows=text)
+        if op.kind == "softmax":
+            chain = ["scores", "scaled", "weights"]
+            stacked = np.vstack([now[name] for name in chain])
+            return matrix(stacked, "scores", rows=chain, columns=text)
+        if op.kind == "norm":
+            both = np.hstack([now["add"], now["norm"]])
+            return matrix(both, op.colour, rows=text, title="x + sublayer(x), and normed")
+        return self._matrix(op.name)
 
     def _asker(self) -> int:
         newest = len(self.tokens[self._asking(self.at)]) - 1
@@ -395,7 +402,8 @@ class Machine(Widget):
 
     def _matrix(self, name: str) -> Drawing:
         op, array, tokens = self._program.operations[name], self.values[name], self.tokens
-        rows, columns = (tokens.get(of, range(1, n + 1)) for of, n in
+        known = {"features": self._program.names.get(name.split("/")[-1])} | tokens
+        rows, columns = (known.get(of) or range(1, n + 1) for of, n in
                          zip((op.rows, op.columns), array.shape, strict=True))  # fmt: skip
         if len(rows) > MOST_ROWS:
             array, rows = array[:MOST_ROWS], rows[:MOST_ROWS]
