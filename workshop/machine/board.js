@@ -235,12 +235,21 @@ export class Board {
       off ? 2 : 0.7,
       off ? [5, 4] : [],
     );
+    if (item.why) this.because(context, item);
     if (changed) {
       context.fillStyle = css(this.palette.q);
       context.beginPath();
       context.arc(x + w - 8, y + tall - 9, 4, 0, 7);
       context.fill();
     }
+  }
+  /** What a part adds, as a bar at its foot; what is lost without it, as a veil. */
+  because(context, { x, y, w, h: tall, why: { adds, share, lost } }) {
+    const [middle, long] = [x + w / 2, (w / 2) * share];
+    Object.assign(context, { globalAlpha: 0.45 * lost, fillStyle: css(this.palette.q) });
+    context.fillRect(x, y, w, tall);
+    Object.assign(context, { globalAlpha: 1, fillStyle: css(this.palette[adds < 0 ? "v" : "k"]) });
+    if (adds !== null) context.fillRect(adds < 0 ? middle - long : middle, y + tall + 2, long, 5);
   }
   /** A matrix, a pixel a number, drawn large. */
   picture(context, { data, rows, columns, colour, largest }, x, y, w, tall) {

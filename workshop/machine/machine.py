@@ -39,7 +39,7 @@ from workshop.machine.told import Answer
 from workshop.machine.why import Why, by_lot
 from workshop.machine.wire import exactly, joined, made_of, needed, packed, rows_of, shown
 from workshop.widgets.base import Widget, pack, program, visible
-from workshop.widgets.traits import Entries, Number, Text, Whole
+from workshop.widgets.traits import Entries, Labels, Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
 ROOM = 128  # words, where the model itself sets no limit
@@ -61,7 +61,8 @@ class Machine(Widget):
 
     `at` is the part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose
     query is followed (by default the newest), `cell` the number that is asked, `changes` what was
-    changed, `output` the likeliest next words with their probability.
+    changed, `asked` the word that is asked for (and its rival), `output` the likeliest next words
+    with their probability.
 
     Raises ValueError for words that the vocabulary lacks, other sizes, or weights that are NaN or
     infinite, TypeError for a model that is not known.
@@ -77,6 +78,7 @@ class Machine(Widget):
     asker = Whole(None, allow_none=True).tag(sync=True)
     cell = Entries().tag(sync=True)
     changes = Entries().tag(sync=True)
+    asked = Labels(any_number=True).tag(sync=True)
     temperature = Number(1.0, min=SMALLEST).tag(sync=True)
     output = traitlets.Dict().tag(sync=True)
 
@@ -312,7 +314,19 @@ class Machine(Widget):
 
     # ---------------------------------------------------------------- what the browser is told
 
-    @traitlets.observe("text", "written", "changes", "temperature", "at", "asker", "cell")
+    @traitlets.validate("asked")
+    def _sayable(self, proposal: Mapping[str, Any]) -> list[str]:
+        word, rival, *more = [*proposal["value"], "", ""]
+        for one in (word, rival) if self._program.vocab else ():
+            if one:
+                self._said_id("asked", one)
+        if [*filter(None, more)] not in ([], ["gone"]):
+            raise ValueError(
+                f"asked is {said(proposal['value'])}, but must be a word and its rival"
+            )
+        return proposal["value"]
+
+    @traitlets.observe("text", "written", "changes", "temperature", "at", "asker", "cell", "asked")
     def _tell(self, _: Any = None) -> None:
         """Compute again; where the kernel does it, hand over what is seen."""
         try:
@@ -337,8 +351,15 @@ class Machine(Widget):
             "at": self.at, "cell": self.cell, "tokens": self.tokens, "ids": self._ids(),
             "values": {name: ways[name](now[name]) for name in names},
             "before": {name: ways[name](before[name]) for name in moved},
-            "weights": needed(p, self.cell, now, self._ids()),
+            "weights": needed(p, self.cell, now, self._ids()), "why": self._told_why(),
         }  # fmt: skip
+
+    def _told_why(self) -> dict[str, Any] | None:
+        """What the page is told of the word that is asked for."""
+        if not self.asked:
+            return None
+        word, rival, gone, *_ = [*self.asked, "", ""]
+        return self.why(word, rival or None).packed(bool(gone))
 
     def _described(self) -> dict[str, Any]:
         """What the page must know of the model, besides its weights."""

@@ -20,6 +20,7 @@ import { Board } from "./board.js";
 import { cacheOf, newest, parent } from "./cache.js";
 import { isHead, largestOf, mapScene, namesOf, numberKey, placeOf, stageScene } from "./scenes.js";
 import { headScene } from "./head.js";
+import { WhyPanel } from "./why_page.js";
 
 const AWAY =
   "This is computed by Python. If nothing appears, run the cell that shows this machine.";
@@ -217,6 +218,7 @@ async function render({ model, el }) {
       button("put all back", () => putBack(() => true)),
     );
     if (last) predict();
+    why?.update();
     if (last && kept.open) tellCache();
   }
   function nameOf(change) {
@@ -230,7 +232,7 @@ async function render({ model, el }) {
       .join(" ");
     if (off) return `${title} off`;
     if (values)
-      return `weights of “${visible(namesOf(view, engine.by[name].rows, view.values[name].rows)[i] ?? String(i + 1), 12)}”`;
+      return `${engine.by[name].kind === "softmax" ? "weights" : "vector"} of “${visible(namesOf(view, engine.by[name].rows, view.values[name].rows)[i] ?? String(i + 1), 12)}”`;
     return `${placeOf(view, { name, row: i, column })} = ${cellText(change.value)}`;
   }
   function trail() {
@@ -270,6 +272,7 @@ async function render({ model, el }) {
     const bar = (p, name) =>
       Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
     const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
+    why?.offer(rows.map(([word]) => word));
     next.firstChild.textContent = title;
     guesses.forEach((guess, k) => {
       const [word, now, was] = rows[k] ?? [];
@@ -481,10 +484,23 @@ async function render({ model, el }) {
   const controls = [...(writes ? [writer, ...(remote ? [] : [draws]), play] : []), ...knobs];
   const writing = controls.length ? [row(...controls)] : [];
   if (writes && !program.step) writing.push(kept);
+  const why = writes ? new WhyPanel({ model, program, engine, view, open, redraw }) : null;
   root.classList.add("machine");
-  root.append(row(...fields), note, next, ...writing, crumbs, bar, marks, board.element, hand);
+  root.append(
+    row(...fields),
+    note,
+    next,
+    ...(why ? [why.asks, why.element] : []),
+    ...writing,
+    crumbs,
+    bar,
+    marks,
+    board.element,
+    hand,
+    ...(why ? [why.more] : []),
+  );
   const changed = () => ((stale = true), redraw());
-  for (const name of [...sides, "changes", "temperature", "at"])
+  for (const name of [...sides, "changes", "temperature", "at", "asked"])
     model.on(`change:${name}`, changed);
   for (const name of ["asker", "cell"]) model.on(`change:${name}`, redraw);
   if (remote) model.on("change:kept", receive);

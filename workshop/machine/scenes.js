@@ -146,6 +146,7 @@ function tileOf(view, path, x, y) {
           : "",
     colour: one?.colour ?? shown.at(-1)?.colour ?? "x",
     off: all.some(({ name }) => off.has(name)),
+    why: view.why?.(path),
     changed: all.some(({ name }) => values[name] && moved(values[name], before[name])),
     label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
   };

@@ -1,7 +1,9 @@
 """Why this word, told: a table of parts, and sentences, each with its test and its figures."""
 
 from collections.abc import Callable
+from functools import cached_property
 from html import escape
+from typing import Any
 
 from workshop.machine.why import EVERY, STAND_IN, Said, Step, Why
 from workshop.widgets.base import visible
@@ -21,9 +23,34 @@ class Answer:
     def __init__(self, why: Why, word: Word):
         self.why, self._word = why, word
         self.contributions = {part.at: part.adds for part in why.parts}
-        self.without = {self._called(at): said for at, said in why.sweep.items()}
-        self.notes = {at: self._note(at) for at in why.notes}
-        self.sentences = [self._sentence(step) for step in why.steps] or [NONE]
+
+    @cached_property
+    def without(self) -> dict[str, Said]:
+        """What is said without each part, and without others reading a word."""
+        return {self._called(at): said for at, said in self.why.sweep.items()}
+
+    @cached_property
+    def notes(self) -> dict[str, str]:
+        """Of parts whose contribution misleads: how, and what a cut has shown of others."""
+        return {at: self._note(at) for at in self.why.notes}
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """The way back, or that there is none."""
+        return [self._sentence(step) for step in self.why.steps] or [NONE]
+
+    def packed(self, gone: bool) -> dict[str, Any]:
+        """The same for the page, as JSON; what each part is missed if it is `gone`."""
+
+        def told(said: Said) -> list[Any]:
+            return [said.probability, said.lead, self._word(self.why.side, said.likeliest)]
+
+        return {
+            "now": told(self.why.now), "parts": [*self.contributions.items()],
+            "steps": [step._asdict() | {"after": told(step.after)} for step in self.why.steps],
+            "sweep": [(at, told(said)) for at, said in self.why.sweep.items()] if gone else None,
+            "notes": [*self.why.notes.items()] if gone else [],
+        }  # fmt: skip
 
     def _of(self, side: str, i: int) -> str:
         return f"“{visible(self._word(side, self.why.texts[side][i]))}”"

@@ -5,7 +5,7 @@ export const EVERY = "every word"; // what all words get alike: it changes no pr
 const BENT = new Set(["relu", "gelu", "gelu_tanh", "silu", "times"]);
 const [LEAST, MOST] = [0.1, 24]; // what must be lost for a step to be told; links tried for one
 const rowOf = ({ data, columns }, i) => data.subarray(i * columns, (i + 1) * columns);
-const parent = (path) => path.slice(0, path.lastIndexOf("/"));
+const homeOf = (path) => path.slice(0, path.lastIndexOf("/"));
 const newest = (matrix) => rowOf(matrix, matrix.rows - 1);
 function dot(x, g) {
   let sum = 0;
@@ -27,7 +27,7 @@ function apart(op, values, g, row) {
   const bias = (name, by = 1) =>
     values[`${name}/b`] ? [[`${name}/b`, by * dot(values[`${name}/b`].data, g)]] : [];
   const whole = (biases) => [
-    [parent(op.name), own() - total(biases, ([, adds]) => adds)],
+    [homeOf(op.name), own() - total(biases, ([, adds]) => adds)],
     ...biases,
   ];
   const learned = (key) => values[`${op.name}/${key}`]?.data;
@@ -60,7 +60,7 @@ function apart(op, values, g, row) {
     case "last":
       return [[], [[input, g, x.rows - 1]]];
     case "mix":
-      return [[[parent(op.name), own()]], []];
+      return [[[homeOf(op.name), own()]], []];
   }
   return [[[op.name, own()]], []];
 }
@@ -76,7 +76,7 @@ export class Why {
     this.asker = texts[this.side].length - 1;
     const heads = {};
     for (const { name, kind } of engine.operations)
-      if (kind === "mix") (heads[parent(parent(name))] ??= []).push(parent(name));
+      if (kind === "mix") (heads[homeOf(homeOf(name))] ??= []).push(homeOf(name));
     this.attentions = Object.entries(heads).map(([at, some]) => this.attention(at, some));
     this.outputs = this.partsThatAdd();
   }
@@ -95,7 +95,7 @@ export class Why {
         kind === "blend" ||
         (kind === "linear" && BENT.has(inputs[0].kind) && !name.includes("/expert ")),
     );
-    return new Map(found.map(({ name }) => [parent(name), name]));
+    return new Map(found.map(({ name }) => [homeOf(name), name]));
   }
   /** What adds up to the word's logit, or to its lead over its rival: [part, what it adds]. */
   get parts() {
@@ -295,6 +295,38 @@ export class Why {
     return this.without(this.only(a, asker[1], [{ at: a.keys, row: j, values }]));
   }
 }
+
+/** The stream below the logits, from below: its operations, the last norm left out. */
+function stream({ engine, logits }) {
+  const found = [];
+  let op = engine.by[logits].inputs[0];
+  while (op.kind === "last" || /(^|\/)norm$/.test(op.name)) op = op.inputs[0];
+  for (; op && ["add", "norm", "rms", "embed"].includes(op.kind); op = op.inputs[0]) {
+    found.unshift(op);
+    if (op.kind !== "add" && op.inputs[0].kind === "add") op = op.inputs[0]; // a sum, normed after
+  }
+  return found;
+}
+/** What it would say if it ended at each height: [name, [[word's id, probability] of each place]]. */
+export function lens(why) {
+  const heights = stream(why);
+  const top = heights.at(-1).name;
+  return heights.map(({ name }) => {
+    const matrix = why.values[name];
+    const put = range(matrix.rows, (row) => ({ at: top, row, values: rowOf(matrix, row) }));
+    const logits = why.run(put)[why.logits];
+    return [name, range(logits.rows, (i) => wordAt(rowOf(logits, i)))];
+  });
+}
+function wordAt(logits) {
+  const largest = Math.max(...logits);
+  return [logits.indexOf(largest), 1 / total(logits, (x) => Math.exp(x - largest))];
+}
+/** Where the vector of a word can be replaced: the sums of its stream. */
+export const heights = (engine, side) =>
+  engine.operations
+    .filter(({ kind, rows }) => rows === side && /^(add|embed)$/.test(kind))
+    .map(({ name }) => name);
 
 /** Run a generator to its end, a few milliseconds in each frame; null if nobody waits any more. */
 export async function inFrames(generator, alive, each = () => {}) {

@@ -239,7 +239,8 @@ class Why:
         """What a run says of the word."""
         logits = values[self.logits][-1]
         rival = logits.mean() if self.rival is None else logits[self.rival]
-        return Said(softmax(logits)[self.word], logits[self.word] - rival, int(logits.argmax()))
+        p, lead = softmax(logits)[self.word], logits[self.word] - rival
+        return Said(float(p), float(lead), int(logits.argmax()))
 
     def run(self, cut: Changes) -> Values:
         """The model without something."""

@@ -1,0 +1,392 @@
+// "Why this one?": the panel that asks a word of the prediction. Its numbers are those of why.js, or a kernel's.
+import { button, h, put, row, visible } from "../widgets/shared.js";
+import { total } from "./engine.js";
+import { cellText } from "./sums.js";
+import { EVERY, Why, heights, inFrames, lens } from "./why.js";
+
+const NONE = "No step was found: there is no word whose reading alone is missed by a tenth.";
+const LINES = 12; // parts that are listed singly
+const SEEN = 0.05; // what a reading, or a part of an encoder, must be missed to be listed
+const inQuotes = (word) => `“${visible(word, 24)}”`;
+const spaced = (path) => path.replaceAll("/", " ");
+const fixed = (x, decimals) => x.toFixed(decimals).replace("-", "−");
+const withSign = (x, decimals) => (x < 0 ? "" : "+") + fixed(x, decimals);
+const inside = (at, path) => !path || at === path || at.startsWith(`${path}/`);
+
+/** As many decimals as make the numbers that are shown add up to the sum that is shown; else two. */
+function decimalsOf(numbers, sum) {
+  const whole = (x, d) => Math.round(x * 10 ** d);
+  const fits = (d) => total(numbers, (x) => whole(x, d)) === whole(sum, d);
+  return [2, 3, 4].find(fits) ?? 2;
+}
+
+export class WhyPanel {
+  constructor({ model, program, engine, view, open, redraw }) {
+    Object.assign(this, { model, program, engine, view, open, redraw, answer: null });
+    this.side = program.sides.at(-1);
+    this.buttons = Array.from({ length: 6 }, () => button("", null));
+    this.asks = row("why this one?", ...this.buttons);
+    this.asks.classList.add("asks");
+    this.list = h("ol");
+    this.table = h("table");
+    this.head = h("strong", {});
+    this.gone = button("what if it were gone?", () =>
+      this.set([...this.asked().slice(0, 2), "gone"]),
+    );
+    this.close = button("close", () => this.set([]));
+    this.tip = h("span", { className: "quiet" });
+    this.words = this.folded("what it would say if it ended here", (at) => this.tellWords(at));
+    this.beside = this.folded("beside another sentence", () => {});
+    this.element = h(
+      "section",
+      { className: "why", hidden: true, "aria-label": "why this word" },
+      row(this.head, this.gone, this.close),
+      this.tip,
+      h("div", { "aria-live": "polite" }, this.list),
+    );
+    const more = program.remote ? [] : [this.words.element, this.beside.element];
+    this.more = h(
+      "section",
+      { className: "why", hidden: true, "aria-label": "its parts" },
+      this.table,
+      ...more,
+    );
+    if (!program.remote) this.writeBeside();
+  }
+  folded(summary, tell) {
+    const body = h("div", { className: "cache" });
+    const ontoggle = () => element.open && this.answer && tell(body);
+    const element = h("details", { ontoggle }, h("summary", {}, summary), body);
+    return { element, body, tell: ontoggle };
+  }
+
+  // ---------------------------------------------------------------- what is asked
+  /** The word, a rival or "", and "gone" once the sweep was wanted. */
+  asked() {
+    const [word, rival = "", gone = ""] = this.model.get("asked");
+    return [word, rival, gone];
+  }
+  set(asked) {
+    put(this.model, "asked", asked);
+  }
+  /** A click on a word asks for it, on a second one for both; on one of them again, no more. */
+  ask(word) {
+    const [now, rival, gone] = this.asked();
+    if (now === undefined) this.set([word]);
+    else if (now === word) this.set(rival ? [rival, "", gone] : []);
+    else this.set([now, rival === word ? "" : word, gone]);
+  }
+  /** The words that can be asked for, in buttons that stay: the focus does not move. */
+  offer(words) {
+    this.buttons.forEach((one, k) => {
+      one.hidden = words[k] === undefined;
+      if (one.hidden) return;
+      one.textContent = visible(words[k], 14);
+      one.title = `why ${inQuotes(words[k])}?`;
+      one.onclick = () => this.ask(words[k]);
+      one.ariaPressed = String(this.asked().slice(0, 2).includes(words[k]));
+    });
+  }
+  id = (word) => this.program.vocab[this.side].indexOf(word);
+  wordOf = (said) => (typeof said === "string" ? said : this.program.vocab[this.side][said]);
+
+  /** After each change of what is computed or asked: answer anew. */
+  update() {
+    const [word, rival] = this.asked();
+    const known = this.program.remote ? this.view.kept?.why : word && this.id(word) >= 0;
+    this.element.hidden = this.more.hidden = word === undefined;
+    this.answer = this.view.why = this.running = null;
+    if (!known) return this.tip.replaceChildren(word === undefined ? "" : "Python is asked …");
+    if (this.program.remote) return this.take(known, rival);
+    const ids = [this.id(word), rival ? this.id(rival) : null];
+    const why = new Why(this.engine, this.view.texts, ...ids, this.model.get("changes"));
+    this.answer = { why, now: why.now, parts: why.parts, rival };
+    this.find(why, this.answer);
+  }
+  /** Steps at once, a few milliseconds a frame, and the sweep if it is wanted. */
+  async find(why, answer) {
+    this.running = answer;
+    const alive = () => this.running === answer && this.element.isConnected;
+    this.show();
+    answer.steps = await inFrames(why.stepping(), alive);
+    if (alive()) this.show();
+    if (!alive() || !this.asked()[2]) return;
+    await inFrames(why.sweeping(), alive, () => (this.tip.textContent = "one after the other …"));
+    answer.notes = alive() && (await inFrames(why.noting(), alive));
+    if (!alive()) return;
+    answer.sweep = why.sweep;
+    this.show();
+  }
+  /** What a kernel found. */
+  take({ now, parts, steps, sweep, notes }, rival) {
+    const said = ([probability, lead, likeliest]) => ({ probability, lead, likeliest });
+    const told = steps.map((step) => ({ ...step, after: said(step.after) }));
+    const cuts = sweep && new Map(sweep.map(([at, one]) => [at, said(one)]));
+    this.answer = { now: said(now), parts, steps: told, sweep: cuts, notes: new Map(notes), rival };
+    this.show();
+  }
+
+  // ---------------------------------------------------------------- what is shown
+  show() {
+    const { now, rival, sweep } = this.answer;
+    const [word] = this.asked();
+    this.head.textContent = `Why ${inQuotes(word)} (${fixed(now.probability, 2)})${rival ? `, and not ${inQuotes(rival)}` : ""}?`;
+    this.gone.disabled = Boolean(this.asked()[2]);
+    const choose = rival ? "" : "Click another word: why not that one? ";
+    this.tip.textContent = `${choose}A bar is what a part adds, not yet a cause${sweep ? "" : ": see what is missed without it"}.`;
+    this.tellSteps();
+    this.tellParts();
+    this.view.why = (path) => this.onMap(path);
+    this.words.tell();
+    this.tellBeside();
+    this.redraw();
+  }
+  lost(after) {
+    const { now, rival } = this.answer;
+    const key = rival ? "lead" : "probability";
+    return (now[key] - after[key]) / Math.max(Math.abs(now[key]), 1e-12);
+  }
+  /** What a tile of the map is given: what its parts add, and the most that one of them is missed. */
+  onMap(path) {
+    const { parts, sweep } = this.answer;
+    const own = parts.filter(([at]) => inside(at, path) && at !== EVERY);
+    const most = Math.max(...parts.map(([, adds]) => Math.abs(adds)));
+    const adds = own.length ? total(own, ([, x]) => x) : null;
+    const cuts = [...(sweep ?? [])].filter(([at]) => inside(at, path));
+    const lost = Math.max(0, ...cuts.map(([, after]) => this.lost(after)));
+    return { adds, share: Math.min(1, Math.abs(adds) / most), lost: Math.min(1, lost) };
+  }
+
+  // ---------------------------------------------------------------- the way back
+  tellSteps() {
+    const { steps } = this.answer;
+    const none = h("li", {}, steps ? NONE : "looking for the way back …");
+    const item = (step) =>
+      h(
+        "li",
+        {},
+        button(this.sentence(step), () => this.goTo(step)),
+      );
+    this.list.replaceChildren(...(steps?.length ? steps.map(item) : [none]));
+  }
+  token = ([side, i]) => inQuotes(this.view.tokens[side][i]);
+  figures(after) {
+    const { now, rival } = this.answer;
+    const [word] = this.asked();
+    const told = rival
+      ? `the lead over ${inQuotes(rival)} ${fixed(now.lead, 1)} → ${fixed(after.lead, 1)}`
+      : `${inQuotes(word)} ${fixed(now.probability, 2)} → ${fixed(after.probability, 2)}`;
+    const says = `, and it says ${inQuotes(this.wordOf(after.likeliest))}`;
+    return told + (after.likeliest === now.likeliest ? "" : says);
+  }
+  sentence(step) {
+    const [asker, word, figures] = [step.asker, step.word]
+      .map(this.token)
+      .concat(this.figures(step.after));
+    const [, path, head] = step.at.match(/^(.*)\/head(.*)$/) ?? [null, step.at, null];
+    const who =
+      head === null
+        ? `all ${step.heads} heads of ${spaced(path)}`
+        : `head${head} of ${spaced(path)}`;
+    return {
+      read: `At ${asker}, ${who} read ${word}; without that ${figures}.`,
+      "had read": `${asker} had read ${word} by ${who}; without that link ${figures}.`,
+      "as key": `So ${asker} is found: if its key alone forgets ${word}, ${figures}.`,
+      together: `No head alone is needed: without head${head} ${figures}; all are together.`,
+    }[step.kind];
+  }
+  /** Open the place of a step: a head with its asker, or the attention. */
+  goTo({ at, asker: [, place] }) {
+    put(this.model, "asker", place);
+    this.open(at);
+  }
+
+  // ---------------------------------------------------------------- parts and what they cost
+  tellParts() {
+    const { parts, now, rival, sweep } = this.answer;
+    const [few, many] = [parts.slice(0, LINES), parts.slice(LINES)];
+    const sum = total(parts, ([, x]) => x);
+    const rest = many.length
+      ? [[`${many.length} smaller, together`, total(many, ([, x]) => x)]]
+      : [];
+    const all = [...few, ...rest];
+    const decimals = decimalsOf(
+      all.map(([, x]) => x),
+      sum,
+    );
+    const most = Math.max(...all.map(([, x]) => Math.abs(x)));
+    const lines = all.map(([at, x]) => this.line(at, x, x / most, decimals));
+    const ends = rival
+      ? `the lead over ${inQuotes(rival)}`
+      : `the score of ${inQuotes(this.asked()[0])}`;
+    const head = ["part", "adds", "", sweep ? "without it" : "", ""].map((text) =>
+      h("th", {}, text),
+    );
+    const last = [ends, fixed(sum, decimals), "", `${fixed(now.probability, 2)} now`, ""];
+    this.table.replaceChildren(
+      h("tr", {}, ...head),
+      ...lines,
+      h("tr", { className: "sum" }, ...last.map((text) => h("td", {}, text))),
+      ...this.others(new Set(parts.map(([at]) => at))),
+    );
+  }
+  line(at, adds, share, decimals) {
+    const bar = h("i", { className: adds < 0 ? "less" : "more" });
+    if (adds !== null) bar.style = `--p: ${Math.abs(share)}`;
+    const after = this.answer.sweep?.get(at);
+    const cost = after ? `${fixed(after.probability, 2)}, lead ${fixed(after.lead, 1)}` : "";
+    const cells = [
+      this.engine.by[at] || this.isPath(at)
+        ? button(this.called(at), () => this.open(this.place(at)))
+        : this.called(at),
+      adds === null ? "" : withSign(adds, decimals),
+      bar,
+      cost,
+      this.note(at),
+    ];
+    return h("tr", {}, ...cells.map((cell) => h("td", {}, cell)));
+  }
+  isPath = (at) => this.engine.operations.some(({ name }) => name.startsWith(`${this.place(at)}/`));
+  place = (at) => at.replace(/\/(word \d+|b|shift)$/, "");
+  /** A reading's path with its word; of other parts the path. */
+  called(at) {
+    const [, where, n] = at.match(/^(.*)\/word (\d+)$/) ?? [];
+    const weights =
+      where &&
+      this.engine.operations.find(({ name, kind }) => kind === "softmax" && inside(name, where));
+    return weights
+      ? `${inQuotes(this.view.tokens[weights.columns][n - 1])} read by all of ${spaced(where)}`
+      : spaced(at);
+  }
+  note(at) {
+    const [kind, partners = []] = this.answer.notes?.get(at) ?? [];
+    const proven = partners.map(spaced).join(", ");
+    if (kind === "stand-in")
+      return `adds much, is not missed${proven && `: ${proven} stands in for it`}`;
+    if (kind === "carrier") return `adds little, is missed${proven && `: passed on by ${proven}`}`;
+    return at === EVERY ? "the same for every word" : "";
+  }
+  /** Parts of an encoder, which act through the cross-attention, and words that are missed when not read. */
+  others(listed) {
+    const cuts = [...(this.answer.sweep ?? [])].filter(
+      ([at, after]) => !listed.has(at) && this.lost(after) >= SEEN,
+    );
+    const lines = (some) =>
+      some.sort(([, a], [, b]) => this.lost(b) - this.lost(a)).map(([at]) => this.line(at, null));
+    const isReading = ([at]) => /\/word \d+$/.test(at);
+    const groups = [
+      ["through the cross-attention", cuts.filter((one) => !isReading(one))],
+      ["words that are missed when nobody else reads them", cuts.filter(isReading)],
+    ];
+    const coder = this.program.sides.length > 1; // an encoder is never 0: what it does is told by its loss
+    return groups.flatMap(([title, some], n) =>
+      some.length || (!n && coder)
+        ? [
+            h(
+              "tr",
+              {},
+              h("th", { colSpan: 5 }, n || some.length ? title : `the encoder: ${title}`),
+            ),
+            ...lines(some),
+          ]
+        : [],
+    );
+  }
+
+  // ---------------------------------------------------------------- words on the map
+  tellWords(body) {
+    const { why } = this.answer;
+    const vocab = this.program.vocab[this.side];
+    const words = this.view.tokens[this.side];
+    const lines = lens(why).map(([name, said]) =>
+      h(
+        "tr",
+        {},
+        h("th", {}, spaced(name)),
+        ...said.map(([id, p]) =>
+          Object.assign(
+            h("td", { className: "tinted" }, `${visible(vocab[id], 12)} ${cellText(p)}`),
+            {
+              style: `--p: ${70 * p}%`,
+            },
+          ),
+        ),
+      ),
+    );
+    const skip = words.length - (lines[0]?.children.length - 1 || 0);
+    const head = words.slice(skip).map((word) => h("th", {}, visible(word, 12)));
+    body.replaceChildren(h("table", {}, h("tr", {}, h("td"), ...head), ...lines));
+  }
+
+  // ---------------------------------------------------------------- two sentences
+  writeBeside() {
+    this.other = h("input", {
+      type: "text",
+      spellcheck: false,
+      "aria-label": "the other sentence",
+      oninput: () => this.tellBeside(),
+    });
+    this.height = h("select", { "aria-label": "where" });
+    this.swaps = row();
+    this.compared = h("table");
+    const field = h("label", { className: "sentence" }, "the other sentence", this.other);
+    this.beside.body.replaceChildren(row(field), this.swaps, this.compared);
+  }
+  tellBeside() {
+    const side = this.program.sides[0];
+    const words = this.other?.value.trim().split(/\s+/).filter(Boolean) ?? [];
+    const ids = words.map((word) => this.program.vocab[side].indexOf(word));
+    const known = this.answer?.why && words.length && ids.every((id) => id >= 0);
+    if (!known) return this.compared?.replaceChildren();
+    const { why } = this.answer;
+    const other = new Why(this.engine, { ...this.view.texts, [side]: ids }, why.word, why.rival);
+    this.tellDifferences(other);
+    this.tellSwaps(other, words, side);
+  }
+  tellDifferences(other) {
+    const [ours, theirs] = [new Map(this.answer.parts), new Map(other.parts)];
+    const all = [...new Set([...ours.keys(), ...theirs.keys()])].map((at) => [
+      at,
+      ours.get(at) ?? 0,
+      theirs.get(at) ?? 0,
+    ]);
+    const apart = ([, a, b]) => Math.abs(a - b);
+    const most = Math.max(...all.map(apart), 1e-12);
+    const lead = (said) =>
+      this.answer.rival ? `lead ${fixed(said.lead, 1)}` : fixed(said.probability, 2);
+    const head = ["part", `this: ${lead(this.answer.now)}`, `the other: ${lead(other.now)}`];
+    const line = (one) => {
+      const [at, ...numbers] = one;
+      const cells = numbers.map((x) => h("td", { className: "tinted" }, withSign(x, 2)));
+      cells.forEach((cell) => (cell.style = `--p: ${(70 * apart(one)) / most}%`));
+      return h("tr", {}, h("th", {}, spaced(at)), ...cells);
+    };
+    all.sort((a, b) => apart(b) - apart(a));
+    this.compared.replaceChildren(
+      h("tr", {}, ...head.map((text) => h("th", {}, text))),
+      ...all.slice(0, LINES).map(line),
+    );
+  }
+  /** A button for each word that differs: its vector from the other sentence, at one height. */
+  tellSwaps(other, words, side) {
+    const names = heights(this.engine, side);
+    const before = this.height.value;
+    this.height.replaceChildren(...names.map((name) => h("option", {}, name)));
+    this.height.value = names.includes(before) ? before : names[0];
+    const own = this.view.tokens[side];
+    const swap = (j) => {
+      const { data, columns } = other.values[this.height.value];
+      const values = [...data.slice(j * columns, (j + 1) * columns)];
+      const rest = this.model
+        .get("changes")
+        .filter((c) => c.at !== this.height.value || c.row !== j);
+      put(this.model, "changes", [...rest, { at: this.height.value, row: j, values }]);
+    };
+    const differ = words.flatMap((word, j) =>
+      j < own.length && word !== own[j]
+        ? [button(`put ${inQuotes(word)} in for ${inQuotes(own[j])}`, () => swap(j))]
+        : [],
+    );
+    this.swaps.replaceChildren(...(differ.length ? [...differ, "at", this.height] : []));
+  }
+}
