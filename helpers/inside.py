@@ -15,11 +15,13 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from helpers.layers import (
     FeedForward,
@@ -162,9 +164,9 @@ def _head(model: nn.Module, head: Head) -> tuple[MultiHeadAttention, slice]:
     found = {}
     attentions = [part for part in model.named_modules() if isinstance(part[1], MultiHeadAttention)]
     for n, (name, attention) in enumerate(attentions, 1):
-        for h, path in enumerate(_heads(_path(model, name), attention)):
+        for h, own in enumerate(_heads(attention)):
             place = attention, slice(h * attention.d_head, (h + 1) * attention.d_head)
-            found[path] = found[n, h + 1] = place
+            found[f"{_path(model, name)}/{own}"] = found[n, h + 1] = place
     names = [name for name in found if isinstance(name, str)]
     if head not in (names if hasattr(model, "decoder") else found):
         raise ValueError(f"head is {head!r}, but must be one of {', '.join(names)}")
@@ -243,27 +245,26 @@ def _texts(model: nn.Module, source: Any) -> list[Tensor]:
 
 # ---------------------------------------------------------------- why this word
 
-Wanted = int | Tensor  # a word's id; or a direction (d,), of a model that gives vectors
 Parts = list[tuple[str, Tensor, Tensor]]  # a part's name, its vectors, and where it is added
 
 
-def contributions(model: nn.Module, source: Any, word: Wanted, rather_than: int | None = None, *,
-                  row: int = -1) -> dict[str, float]:  # fmt: skip
+def contributions(model: nn.Module, source: Any, word: int | Tensor,
+                  rather_than: int | None = None, row: int = -1) -> dict[str, float]:  # fmt: skip
     """What each part of the stream adds to a word's logit, or to its lead over another's.
 
     `source` are ids as those of `patched`, `row` the place that predicts. The norms' divisors, the
     attention weights and all slopes stay as they are: then the stream is a sum, and one covector
     goes back through it. Largest first; they add up to the logit, in which "every word" is what all
-    words get alike, or to the lead. An encoder acts through the heads that read it. Raises
-    ValueError for a word that the model does not have. Elhage et al. (2021).
+    words get alike, or to the lead. An encoder acts through the heads that read it. A model that
+    gives vectors is asked for a direction (d,). Raises ValueError for a word that the model does
+    not have. Elhage et al. (2021).
     """
     parts: Parts = []
     with torch.enable_grad(), in_mode(model, training=False), ExitStack() as hooks:
         _take_apart(model, parts, hooks)
         logits = model(*_texts(model, source))[0, row]
-    wanted = _wanted(logits, word, rather_than)
-    points = [point for _, _, point in parts]
-    covectors = torch.autograd.grad(logits @ wanted, points, allow_unused=True)
+        asked = logits @ _wanted(logits, word, rather_than)
+        covectors = torch.autograd.grad(asked, [at for _, _, at in parts], allow_unused=True)
     adds: dict[str, float] = {}
     for (name, vectors, _), g in zip(parts, covectors, strict=True):
         if g is not None:  # what an encoder adds is not added here
@@ -273,109 +274,84 @@ def contributions(model: nn.Module, source: Any, word: Wanted, rather_than: int 
     return dict(sorted(filter(lambda part: part[1], adds.items()), key=lambda part: -abs(part[1])))
 
 
-def _wanted(logits: Tensor, word: Wanted, rather_than: int | None) -> Tensor:
+def _wanted(logits: Tensor, word: int | Tensor, rather_than: int | None) -> Tensor:
     """The direction that is asked: a word's lead over another, or over the mean of all."""
     if isinstance(word, Tensor):
         return word.to(logits)
     for name, i in (("word", word), ("rather_than", rather_than)):
         if i is not None and not 0 <= i < len(logits):
             raise ValueError(f"{name} is {i}, but must be an id from 0 to {len(logits) - 1}")
-    wanted = torch.zeros_like(logits).detach() - (1 / len(logits) if rather_than is None else 0)
-    wanted[word] += 1
-    if rather_than is not None:
-        wanted[rather_than] -= 1
-    return wanted
+    word_at = F.one_hot(torch.tensor(word), len(logits)).to(logits)
+    if rather_than is None:
+        return word_at - 1 / len(logits)
+    return word_at - F.one_hot(torch.tensor(rather_than), len(logits)).to(logits)
 
 
 def _take_apart(model: nn.Module, parts: Parts, hooks: ExitStack) -> None:
     """From here on, all that is added to a stream is noted, and no gradient goes past it."""
     side = "decoder/" if hasattr(model, "decoder") else ""
+    for weight in model.parameters():
+        hooks.callback(weight.requires_grad_, weight.requires_grad)
+        weight.requires_grad_()
     for name, part in model.named_modules():
-        path = _path(model, name)
-        if isinstance(part, MultiHeadAttention):
-            _note(parts, hooks, part.W_o, lambda x, out, at=path, of=part: _of_heads(at, of, x))
-        elif isinstance(part, FeedForward):
-            _note(parts, hooks, part.W2, lambda x, out, at=path, of=part: _of_words(at, of, out))
-        elif isinstance(part, MixtureOfExperts):
-            _note(parts, hooks, part.router, lambda x, out: {})
-        elif isinstance(part, nn.Embedding):
-            own = side + ("positions" if name == "positions" else "x")
-            _note(parts, hooks, part, lambda x, out, own=own: {own: out})
-        elif isinstance(part, PositionalEncoding):
-            _note(parts, hooks, part, lambda x, out: {f"{side}positions": out - x}, through=True)
-        elif isinstance(part, nn.LayerNorm | nn.RMSNorm):
-            hooks.callback(part.register_forward_hook(_frozen).remove)
-            _note(parts, hooks, part, _constant(f"{path}/shift", part), through=True)
-        elif name == "output":
-            _note(parts, hooks, part, _constant(f"{side}logits/b", part), through=True)
-        elif name == "encoder" and hasattr(model, "segments"):
-            before = model.norm.register_forward_pre_hook(_tables(parts, model))
-            hooks.callback(before.remove)
+        kind = next((kind for kind in SPLIT if isinstance(part, kind)), None)
+        own, split, b = SPLIT.get(kind, ("", None, ""))
+        if split is not None:
+            hook = _noting(parts, partial(split, side, _path(model, name), part))
+            hooks.callback(getattr(part, own, part).register_forward_hook(hook).remove)
+        if b and (bias := getattr(getattr(part, own, part), "bias", None)) is not None:
+            parts.append((f"{_path(model, name)}/{b}", bias, bias))
+    constants = {"segment": "segments.weight", "positions": "positions.weight"}
+    constants = constants if hasattr(model, "segments") else {f"{side}logits/b": "output.bias"}
+    known = dict(model.named_parameters())  # BERT's tables are read without calling them
+    parts += [(name, known[w], known[w]) for name, w in constants.items() if w in known]
 
 
-def _note(parts: Parts, hooks: ExitStack, part: nn.Module, split: Callable,
-          through: bool = False) -> None:  # fmt: skip
-    """Note what a module adds to a stream: all that it gives, or a part, and the rest goes on."""
-
+def _noting(parts: Parts, split: Callable) -> Callable:
     def hook(_: nn.Module, args: tuple, out: Tensor) -> Tensor:
-        found = split(args[0], out)
-        return (out if through else out.detach()) + _point(parts, found) - _sum(found)
-
-    hooks.callback(part.register_forward_hook(hook).remove)
-
-
-def _point(parts: Parts, found: Mapping[str, Tensor]) -> Tensor:
-    """The sum of some vectors, as a place that a covector comes back to."""
-    point = _sum(found).requires_grad_()
-    parts += [(name, x.detach(), point) for name, x in found.items()]
-    return point
-
-
-def _sum(found: Mapping[str, Tensor]) -> Tensor:
-    return sum((x.detach() for x in found.values()), torch.zeros(()))
-
-
-def _constant(name: str, part: nn.Module) -> Callable:
-    b = getattr(part, "bias", None)
-    return lambda x, out: {} if b is None else {name: b}
-
-
-def _of_heads(path: str, attention: MultiHeadAttention, joined: Tensor) -> dict[str, Tensor]:
-    """What each head adds to the stream, (1, T, D), and the bias."""
-    W, d = attention.W_o.weight, attention.d_head
-    each = zip(_heads(path, attention), joined.split(d, -1), W.split(d, 1), strict=True)
-    found = {name: x @ own.T for name, x, own in each}
-    return found | _constant(f"{path}/out/b", attention.W_o)(None, None)
-
-
-def _heads(path: str, attention: MultiHeadAttention) -> list[str]:
-    many = attention.num_heads > 1  # an only head has no number
-    return [f"{path}/head{f' {h + 1}' if many else ''}" for h in range(attention.num_heads)]
-
-
-def _of_words(path: str, part: FeedForward, out: Tensor) -> dict[str, Tensor]:
-    bias = _constant(f"{path}/out/b", part.W2)(None, None)
-    return {path.split("/expert ")[0]: out - _sum(bias)} | bias  # experts are one part
-
-
-def _tables(parts: Parts, model: nn.Module) -> Callable:
-    """Of BERT, which reads its tables without calling them."""
-
-    def hook(_: nn.Module, args: tuple) -> Tensor:
-        segment, places = model.segments.weight[0], model.positions.weight[: args[0].shape[1]]
-        found = {"x": args[0] - segment - places, "segment": segment, "positions": places}
-        return _point(parts, found)
+        goes_on, found = split(args[0], out)  # as it came; and what is added here, by name
+        point = sum((x.detach() for x in found.values()), torch.zeros(())).requires_grad_()
+        parts.extend((name, x.detach(), point) for name, x in found.items())
+        return point if goes_on is None else goes_on + point
 
     return hook
 
 
-def _frozen(norm: nn.Module, args: tuple, out: Tensor) -> Tensor:
+def _heads_add(_: str, path: str, part: MultiHeadAttention, joined: Tensor, out: Tensor) -> tuple:
+    each = zip(joined.split(part.d_head, -1), part.W_o.weight.split(part.d_head, 1), strict=True)
+    return part.W_o.bias, {f"{path}/{head}": x @ W.T
+                           for head, (x, W) in zip(_heads(part), each, strict=True)}  # fmt: skip
+
+
+def _heads(attention: MultiHeadAttention) -> list[str]:
+    H = attention.num_heads  # an only head has no number
+    return ["head"] if H == 1 else [f"head {h}" for h in range(1, H + 1)]
+
+
+def _rows_add(side: str, path: str, table: nn.Module, x: Tensor, out: Tensor) -> tuple:
+    name = side + ("positions" if path == "positions" else "x")
+    waves = isinstance(table, PositionalEncoding)  # which are added to what comes
+    return (x, {name: out - x}) if waves else (None, {name: out})
+
+
+def _frozen(_: str, path: str, norm: nn.Module, x: Tensor, out: Tensor) -> tuple:
     """What a norm gives, its divisor a constant."""
-    x = args[0]
     x = x - x.mean(-1, keepdim=True) if isinstance(norm, nn.LayerNorm) else x
     eps = torch.finfo(x.dtype).eps if norm.eps is None else norm.eps
-    scaled = norm.weight * x / (x.square().mean(-1, keepdim=True) + eps).sqrt().detach()
-    return scaled if getattr(norm, "bias", None) is None else scaled + norm.bias
+    y = norm.weight * x / (x.square().mean(-1, keepdim=True) + eps).sqrt().detach()
+    return (y if getattr(norm, "bias", None) is None else y + norm.bias), {}
+
+
+SPLIT: dict[type | None, tuple[str, Callable, str]] = {  # what of it, how; and what its bias is
+    MultiHeadAttention: ("W_o", _heads_add, "out/b"),
+    FeedForward: ("W2", lambda side, path, part, x, out: (  # experts are one part
+        part.W2.bias, {path.split("/expert ")[0]: x @ part.W2.weight.T}), "out/b"),
+    MixtureOfExperts: ("router", lambda side, path, part, x, out: (out.detach(), {}), ""),
+    PositionalEncoding: ("", _rows_add, ""),
+    nn.Embedding: ("", _rows_add, ""),
+    nn.LayerNorm: ("", _frozen, "shift"),
+    nn.RMSNorm: ("", _frozen, ""),
+}  # fmt: skip
 
 
 class Said(NamedTuple):
@@ -385,9 +361,8 @@ class Said(NamedTuple):
     lead: float
 
 
-Cut = list[
-    tuple[nn.Module, bool, Callable[[Tensor], Tensor]]
-]  # of what a module is given, or gives
+Spot = tuple[nn.Module, bool]  # what a module is given (True), or what it gives
+Cut = dict[Spot, Callable[[Tensor], Tensor]]
 
 
 @torch.no_grad()
@@ -402,63 +377,65 @@ def sweep(model: nn.Module, source: Any, word: int, rather_than: int | None = No
     """
     with in_mode(model, training=False):
         seen, runs = _seen(model, source), [_seen(model, other) for other in others]
-        means = {part: torch.cat([run[part] for run in runs] or [0 * x]).mean(dim=0)
-                 for part, x in seen.items()}  # fmt: skip
-        return {name: _said(model, source, cut, row, word, rather_than)
-                for name, cut in _cuts(model, seen, means)}  # fmt: skip
+
+        def mean(*spot: Any) -> Tensor:
+            return torch.cat([run[spot] for run in runs] or [0 * seen[spot]]).mean(dim=0)
+
+        said = {}
+        for name, cut in _cuts(model, seen, mean):
+            logits = _run(model, source, cut)[0, row]
+            lead = (logits @ _wanted(logits, word, rather_than)).item()
+            said[name] = Said(logits.softmax(dim=-1)[word].item(), lead)
+        return said
 
 
-def _said(model: nn.Module, source: Any, cut: Cut, row: int, word: int,
-          rather_than: int | None) -> Said:  # fmt: skip
+def _run(model: nn.Module, source: Any, cut: Cut) -> Tensor:
     with ExitStack() as hooks:
-        for part, given, change in cut:
+        for (part, given), change in cut.items():
             if given:
                 hook = part.register_forward_pre_hook(lambda _, args, f=change: f(args[0]))
             else:
                 hook = part.register_forward_hook(lambda _, args, out, f=change: f(out))
             hooks.callback(hook.remove)
-        logits = model(*_texts(model, source))[0, row]
-    lead = logits @ _wanted(logits, word, rather_than)
-    return Said(logits.softmax(dim=-1)[word].item(), lead.item())
+        return model(*_texts(model, source))
 
 
-Seen = dict[nn.Module, Tensor]  # of W_o what it is given, else what a module gives: (T, d)
-
-
-def _seen(model: nn.Module, source: Any) -> Seen:
-    """What a model's attentions and feed-forwards compute for a text."""
-    seen: Seen = {}
-
-    def keep(part: nn.Module, args: tuple, out: Tensor) -> None:
-        seen[part] = (args[0] if part in inner else out)[0]
-
-    attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
-    inner = {part.W_o for part in attentions}
-    added = {getattr(part, "feed_forward", None) for part in model.modules()} - {None}
+def _seen(model: nn.Module, source: Any) -> dict[Spot, Tensor]:
+    """What a model's maps and feed-forwards are given and give for a text: (T, d) each."""
+    seen = {}
     with ExitStack() as hooks:
-        for part in inner | added | {W for one in attentions for W in (one.W_k, one.W_v)}:
-            hooks.callback(part.register_forward_hook(keep).remove)
+        for part in model.modules():
+            if isinstance(part, nn.Linear | FeedForward | MixtureOfExperts):
+
+                def keep(part: nn.Module, args: tuple, out: Tensor) -> None:
+                    seen[part, True], seen[part, False] = args[0][0], out[0]
+
+                hooks.callback(part.register_forward_hook(keep).remove)
         model(*_texts(model, source))
     return seen
 
 
-def _cuts(model: nn.Module, seen: Seen, means: Seen) -> Iterator[tuple[str, Cut]]:
+def _cuts(model: nn.Module, seen: dict[Spot, Tensor],
+          mean: Callable) -> Iterator[tuple[str, Cut]]:  # fmt: skip
     """Each part's name, and what is changed to be without it."""
-    yield "", []
+    yield "", {}
     for name, part in model.named_modules():
         path = _path(model, name)
-        if part in seen and not isinstance(part, nn.Linear):
-            yield path, [(part, False, _set(slice(None), means[part]))]
-        if isinstance(part, MultiHeadAttention):
-            for h, head in enumerate(_heads(path, part)):
-                own = slice(h * part.d_head, (h + 1) * part.d_head)
-                gone = _set(slice(None), means[part.W_o][own], own)
-                yield head, [(part.W_o, True, gone)]
-            for j in range(len(seen[part.W_k])):
-                cut = [(W, False, _set(j, means[W])) for W in (part.W_k, part.W_v)]
-                if not path.endswith("cross-attention"):  # a word still reads itself
-                    cut.append((part.W_o, True, _set(j, seen[part.W_o][j])))
-                yield f"{path}/word {j + 1}", cut
+        if path.endswith("/feed-forward") and (part, False) in seen:
+            yield path, {(part, False): _set(slice(None), mean(part, False))}
+        if not isinstance(part, MultiHeadAttention):
+            continue
+        for h, head in enumerate(_heads(part)):
+            own = slice(h * part.d_head, (h + 1) * part.d_head)
+            yield (
+                f"{path}/{head}",
+                {(part.W_o, True): _set(slice(None), mean(part.W_o, True)[own], own)},
+            )
+        for j in range(len(seen[part.W_k, False])):
+            cut = {(W, False): _set(j, mean(W, False)) for W in (part.W_k, part.W_v)}
+            if not path.endswith("cross-attention"):  # a word still reads itself
+                cut[part.W_o, True] = _set(j, seen[part.W_o, True][j])
+            yield f"{path}/word {j + 1}", cut
 
 
 def _set(rows: Any, values: Tensor, columns: slice = slice(None)) -> Callable:

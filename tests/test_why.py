@@ -7,6 +7,7 @@ from small_models import CASES, PRE, drawn
 
 from helpers.inside import contributions, sweep
 from helpers.models import DecoderOnly, Transformer
+from workshop.machine.machine import Machine
 from workshop.machine.program import run
 from workshop.machine.why import EVERY, Why
 from workshop.machine.why import contributions as of_program
@@ -84,3 +85,64 @@ def test_every_cut_is_that_of_hooks(case, mean):
     for at, said in asked.sweep.items():
         assert theirs[at] == pytest.approx(said[:2], abs=1e-4), at
     assert max(abs(asked.lost(said)) for said in asked.sweep.values()) > 1e-3
+
+
+# ---------------------------------------------------------------- the machine's answer
+
+WORDS = "the cow dog green sees my frog".split()
+FRENCH = ["<start>", "vache", "chien", "verte", "vert", "<end>"]
+
+
+@pytest.fixture(scope="module")
+def asked():
+    """A translator whose random weights are so large that there is a way back."""
+    torch.manual_seed(16)
+    model = Transformer(7, 6, 8, 2, 16, 1, max_len=12).eval()
+    for parameter in (p for p in model.parameters() if p.ndim > 1):
+        torch.nn.init.normal_(parameter, std=0.5)
+    return Machine(model, "my green cow", (WORDS, FRENCH), written="<start> vache")
+
+
+def test_every_step_has_the_figures_of_a_run_and_loses_a_tenth(asked):
+    """A link is cut for its asker alone; each figure is that of the model with these changes."""
+    for rival in (None, "<end>"):
+        why = asked.why("verte", rather_than=rival).why
+        assert [step.kind for step in why.steps] == ["read", "had read", "as key"]
+        first = why.steps[0]
+        a = next(a for a in why.attentions if first.at.startswith(a.at))
+        heads = [first.at] if first.heads == 1 else a.heads
+        asked.changes = why.unlinked(a, first.asker[1], first.word[1], heads)
+        logits = asked.values[why.logits][-1]
+        assert why.said(asked.values) == pytest.approx(first.after)
+        assert first.after.likeliest == logits.argmax()
+        asked.put_back()
+        assert all(why.lost(step.after) >= 0.1 for step in why.steps if step.kind != "together")
+
+
+def test_the_answer_is_a_table_and_sentences(asked):
+    answer = asked.why("verte", rather_than="<end>")
+    logits = dict(zip(FRENCH, asked.values["decoder/logits"][-1], strict=True))
+    lead = logits["verte"] - logits["<end>"]
+    assert sum(answer.contributions.values()) == pytest.approx(lead)
+    said = answer.without["decoder/layer 1/feed-forward"]
+    asked.intervene("decoder/layer 1/feed-forward", off=True)
+    assert asked.output["verte"] != pytest.approx(said.probability)  # the mean is no zero
+    asked.put_back()
+    text = repr(answer)
+    assert f"add up to the lead, {lead:.2f}" in text and "had read “" in text
+    assert "decoder/layer 1/cross-attention/word 1 “my”" in text
+    page = answer._repr_html_()
+    assert "&lt;" not in page.replace("&lt;end&gt;", "").replace("&lt;start&gt;", "")
+    assert page.count("<li>") == len(answer.sentences) == 3
+
+
+@pytest.mark.parametrize(("ask", "said"), [
+    (lambda m: m.why("nope"), "word is 'nope', but must be one that the model can say"),
+    (lambda m: m.why("verte", rather_than="cow"), "rather_than is 'cow', but must be"),
+    (lambda m: setattr(m, "asked", ["nope"]), "asked is 'nope', but must be"),
+    (lambda m: setattr(m, "asked", ["vert", "", "x"]), "must be a word and its rival"),
+    (lambda m: contributions(CASES["gpt"]().model, [1, 2], 99), "word is 99, but must be an id"),
+])  # fmt: skip
+def test_what_cannot_be_asked_is_named(asked, ask, said):
+    with pytest.raises(ValueError, match=said):
+        ask(asked)

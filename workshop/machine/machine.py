@@ -39,7 +39,7 @@ from workshop.machine.told import Answer
 from workshop.machine.why import Why, by_lot
 from workshop.machine.wire import exactly, joined, made_of, needed, packed, rows_of, shown
 from workshop.widgets.base import Widget, pack, program, visible
-from workshop.widgets.traits import Entries, Labels, Number, Text, Whole
+from workshop.widgets.traits import Entries, Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
 ROOM = 128  # words, where the model itself sets no limit
@@ -78,7 +78,7 @@ class Machine(Widget):
     asker = Whole(None, allow_none=True).tag(sync=True)
     cell = Entries().tag(sync=True)
     changes = Entries().tag(sync=True)
-    asked = Labels(any_number=True).tag(sync=True)
+    asked = Entries().tag(sync=True)
     temperature = Number(1.0, min=SMALLEST).tag(sync=True)
     output = traitlets.Dict().tag(sync=True)
 
@@ -316,7 +316,8 @@ class Machine(Widget):
 
     @traitlets.validate("asked")
     def _sayable(self, proposal: Mapping[str, Any]) -> list[str]:
-        word, rival, *more = [*proposal["value"], "", ""]
+        asked = as_labels("asked", proposal["value"])
+        word, rival, *more = [*asked, "", ""]
         for one in (word, rival) if self._program.vocab else ():
             if one:
                 self._said_id("asked", one)

@@ -16,6 +16,7 @@ import { Engine, RUN, predicts } from "./engine.js";
 import { knobName, knobOf, switches } from "./knobs.js";
 import { cellText } from "./formula.js";
 import { explain } from "./sums.js";
+import { inLetters } from "./letters.js";
 import { Board } from "./board.js";
 import { cacheOf, newest, parent } from "./cache.js";
 import { isHead, largestOf, mapScene, namesOf, numberKey, placeOf, stageScene } from "./scenes.js";
@@ -184,10 +185,17 @@ async function render({ model, el }) {
       fixed ? [...before, fixed] : before,
       parts.length ? ["made of", ...parts] : [],
     );
+    if (formula.includes("=") && engine.by[name])
+      letters.replaceChildren(
+        ...inLetters(engine.by[name]).map(([text, colour]) =>
+          colour ? Object.assign(h("b", {}, text), { style: `color: var(--${colour})` }) : text,
+        ),
+      );
   }
   /** Into the panel; its field stays, for somebody may be typing there. */
   function say(words, formula, before, parts) {
     [title.textContent, sum.textContent] = [words, formula];
+    letters.replaceChildren();
     title.className = formula ? "" : "quiet";
     was.replaceChildren(...before);
     trailOf.replaceChildren(...parts);
@@ -452,6 +460,7 @@ async function render({ model, el }) {
     h("span"),
     row(),
   ];
+  const letters = h("div", { className: "letters" });
   const number = h("input", {
     type: "number",
     "aria-label": "set this number",
@@ -464,7 +473,7 @@ async function render({ model, el }) {
   const hand = h(
     "div",
     { className: "hand" },
-    h("div", { "aria-live": "polite" }, title, sum),
+    h("div", { "aria-live": "polite" }, title, letters, sum),
     row(was, trailOf),
   );
   const called = { className: "row guesses", role: "group", "aria-label": "next word" };

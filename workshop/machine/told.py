@@ -72,7 +72,7 @@ class Answer:
         if rival is None:
             told = f"{self._said(self.why.word)} {now.probability:.2f} → {after.probability:.2f}"
         else:
-            told = f"the lead over {self._said(rival)} {now.lead:.1f} → {after.lead:.1f}"
+            told = f"the lead over {self._said(rival)} {_lead(now)} → {_lead(after)}"
         other = after.likeliest != now.likeliest
         return told + (f", and it says {self._said(after.likeliest)}" if other else "")
 
@@ -139,3 +139,7 @@ class Answer:
         body = "".join(line(row, "td") for row in self.rows())
         head = line(self.HEAD, "th")
         return f"<p>{escape(self.title)}</p><ol>{told}</ol><table>{head}{body}</table>"
+
+
+def _lead(said: Said) -> str:
+    return f"{said.lead:.1f}".replace("-", "−")

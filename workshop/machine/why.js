@@ -6,7 +6,7 @@ const BENT = new Set(["relu", "gelu", "gelu_tanh", "silu", "times"]);
 const [LEAST, MOST] = [0.1, 24]; // what must be lost for a step to be told; links tried for one
 const rowOf = ({ data, columns }, i) => data.subarray(i * columns, (i + 1) * columns);
 const homeOf = (path) => path.slice(0, path.lastIndexOf("/"));
-const newest = (matrix) => rowOf(matrix, matrix.rows - 1);
+const lastRow = (matrix) => rowOf(matrix, matrix.rows - 1);
 function dot(x, g) {
   let sum = 0;
   for (let k = 0; k < g.length; k++) sum += x[k] * g[k];
@@ -99,7 +99,7 @@ export class Why {
   }
   /** What adds up to the word's logit, or to its lead over its rival: [part, what it adds]. */
   get parts() {
-    const logits = newest(this.values[this.logits]);
+    const logits = lastRow(this.values[this.logits]);
     const g = new Float64Array(logits.length).fill(this.rival === null ? -1 / logits.length : 0);
     g[this.word] += 1;
     if (this.rival !== null) g[this.rival] -= 1;
@@ -137,7 +137,7 @@ export class Why {
     return (this.middle = Object.fromEntries(names.map((name) => [name, middle(name)])));
   }
   said(values) {
-    const logits = newest(values[this.logits]);
+    const logits = lastRow(values[this.logits]);
     const largest = Math.max(...logits);
     const all = total(logits, (x) => Math.exp(x - largest));
     const lead = logits[this.word] - (this.rival === null ? mean(logits) : logits[this.rival]);

@@ -1,7 +1,7 @@
 // "Why this one?": the panel that asks a word of the prediction. Its numbers are those of why.js, or a kernel's.
 import { button, h, put, row, visible } from "../widgets/shared.js";
 import { total } from "./engine.js";
-import { cellText } from "./sums.js";
+import { cellText } from "./formula.js";
 import { EVERY, Why, heights, inFrames, lens } from "./why.js";
 
 const NONE = "No step was found: there is no word whose reading alone is missed by a tenth.";
@@ -36,7 +36,7 @@ export class WhyPanel {
     this.close = button("close", () => this.set([]));
     this.tip = h("span", { className: "quiet" });
     this.words = this.folded("what it would say if it ended here", (at) => this.tellWords(at));
-    this.beside = this.folded("beside another sentence", () => {});
+    this.beside = this.folded("beside another sentence", () => this.writeBeside());
     this.element = h(
       "section",
       { className: "why", hidden: true, "aria-label": "why this word" },
@@ -51,10 +51,9 @@ export class WhyPanel {
       this.table,
       ...more,
     );
-    if (!program.remote) this.writeBeside();
   }
   folded(summary, tell) {
-    const body = h("div", { className: "cache" });
+    const body = h("div");
     const ontoggle = () => element.open && this.answer && tell(body);
     const element = h("details", { ontoggle }, h("summary", {}, summary), body);
     return { element, body, tell: ontoggle };
@@ -220,7 +219,7 @@ export class WhyPanel {
       ? `the lead over ${inQuotes(rival)}`
       : `the score of ${inQuotes(this.asked()[0])}`;
     const head = ["part", "adds", "", sweep ? "without it" : "", ""].map((text) =>
-      h("th", {}, text),
+      h(text ? "th" : "td", {}, text),
     );
     const last = [ends, fixed(sum, decimals), "", `${fixed(now.probability, 2)} now`, ""];
     this.table.replaceChildren(
@@ -320,6 +319,7 @@ export class WhyPanel {
 
   // ---------------------------------------------------------------- two sentences
   writeBeside() {
+    if (this.other) return;
     this.other = h("input", {
       type: "text",
       spellcheck: false,
