@@ -35,7 +35,8 @@ export function cacheOf(engine, view, sides) {
     );
   });
   const head = h("tr", {}, h("td"), ...words.map((word) => h("th", {}, visible(word, 10))));
-  const crossing = engine.operations.filter(
+  // Where the kernel computes, it sends of all heads those that are open alone.
+  const crossing = (view.kept ? [] : engine.operations).filter(
     ({ kind, columns, rows }) =>
       kind === "softmax" && columns === sides[0] && rows === grows && grows !== sides[0],
   );

@@ -362,6 +362,11 @@ class Machine(Widget):
         word, rival, gone, *_ = [*self.asked, "", ""]
         return self.why(word, rival or None).packed(bool(gone))
 
+    def _answer(self, _: Any, message: Any, buffers: Any) -> None:
+        """The page asks whether there is a kernel that computes for it."""
+        if message == {"alive": True}:
+            self.send(message)
+
     def _described(self) -> dict[str, Any]:
         """What the page must know of the model, besides its weights."""
         return packed(self._program, away=self._remote) | {

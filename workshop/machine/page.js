@@ -25,6 +25,8 @@ import { WhyPanel } from "./why_page.js";
 
 const AWAY =
   "This is computed by Python. If nothing appears, run the cell that shows this machine.";
+const SAVED = "Saved state: run the cell to change it.";
+const PATIENCE = 3000; // ms for the kernel to answer
 /** Numbers that nobody sets by hand, and why. */
 const CHOSEN = {
   "one-hot": "A one-hot row is chosen by its word: type another word.",
@@ -64,11 +66,12 @@ async function render({ model, el }) {
     lit: [],
     sources: new Set(),
     off: new Set(),
-    fixed: (name) => CHOSEN[engine.by[name]?.kind] ?? "",
+    fixed: (name) => (alive ? (CHOSEN[engine.by[name]?.kind] ?? "") : SAVED),
     tokens: {},
     texts: {},
   };
   let [stale, playing, start] = [true, 0, null];
+  let [alive, asked] = [!remote || Boolean(model.widget_manager), 0]; // a page alone has no kernel
   const get = (name) => model.get(name);
   const { root, redraw, close } = frame(model, el, draw);
 
@@ -118,6 +121,12 @@ async function render({ model, el }) {
     view.kept = kept;
     changed();
   }
+  /** Whether a part can be shown without asking: what the kernel sent, or a step with all it is made of. */
+  function isHere(path) {
+    const op = engine.by[path];
+    const all = op && [op, ...op.inputs].every(({ name }) => view.values?.[name]);
+    return !remote || path === view.kept?.at || Boolean(all);
+  }
   const at = ({ name, row: i, column: j }) =>
     view.values[name].data[i * view.values[name].columns + j];
   function draw() {
@@ -128,7 +137,8 @@ async function render({ model, el }) {
     Object.assign(view, { at: path, asker: get("asker"), width: wide });
     if (stale && view.values) tellAll();
     stale = false;
-    if (remote && view.kept?.at !== path) return say(AWAY, "", [], []);
+    if (!alive) note.textContent = SAVED;
+    if (!isHere(path)) return say(alive ? AWAY : SAVED, "", [], []);
     const [name, i, j] = get("cell");
     if (name !== undefined && get("cell") !== view.cell) board.key = numberKey(name, i, j); // the frame goes along
     view.cell = get("cell");
@@ -155,9 +165,10 @@ async function render({ model, el }) {
     else if (!setter.isConnected) trailOf.before(setter);
     if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
     const place = { name, row: i, column: j };
-    const away = remote && view.kept.cell.join() !== get("cell").join();
+    const [op, sent] = [engine.by[name], view.kept?.cell.join() === get("cell").join()];
+    const away = remote && !sent && !(isHere(name) && !op.weights.length && op.kind !== "split");
     const { words, formula, sources } = away
-      ? { words: AWAY, formula: cellText(at(place)), sources: [] }
+      ? { words: alive ? AWAY : SAVED, formula: cellText(at(place)), sources: [] }
       : explain(engine, view.values, name, i, j, view.tokens);
     view.lit = [place, ...sources];
     for (const source of sources)
@@ -200,6 +211,8 @@ async function render({ model, el }) {
     was.replaceChildren(...before);
     trailOf.replaceChildren(...parts);
   }
+  /** A button that may do nothing without a kernel. */
+  const live = (label, click, on = alive) => Object.assign(button(label, click), { disabled: !on });
   const invitation = () =>
     isHead(engine, get("at")) || engine.by[get("at")] || program.step
       ? `Click a number: where does it come from? Drag it up or down, and see what follows.${program.step ? "" : " Click a word: it asks."} A title opens; Escape leads back.`
@@ -213,6 +226,7 @@ async function render({ model, el }) {
         const input = h("input", {
           type: "checkbox",
           checked: !view.off.has(name),
+          disabled: !alive,
           onchange: () => turnOff(name, !input.checked),
         });
         return h("label", { className: "toggle" }, input, label);
@@ -220,10 +234,12 @@ async function render({ model, el }) {
     );
     const list = get("changes");
     marks.hidden = !list.length;
+    for (const { control } of fields) control.disabled = fixed || !alive;
+    heat.input.disabled = !alive;
     marks.replaceChildren(
       "changed:",
-      ...list.map((one, n) => button(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n))),
-      button("put all back", () => putBack(() => true)),
+      ...list.map((one, n) => live(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n))),
+      live("put all back", () => putBack(() => true)),
     );
     if (last) predict();
     why?.update();
@@ -253,7 +269,9 @@ async function render({ model, el }) {
       const here = n === items.length - 1;
       return [
         n ? "›" : "",
-        here ? h("strong", { "aria-current": "true" }, title) : button(title, () => open(path)),
+        here
+          ? h("strong", { "aria-current": "true" }, title)
+          : live(title, () => open(path), alive || isHere(path)),
       ];
     });
   }
@@ -275,7 +293,7 @@ async function render({ model, el }) {
     const ended = rows[0]?.[0] === program.end ? "it has ended" : "nothing follows";
     const done = ended === "it has ended" || !(rows[0]?.[1] > 0);
     writer.textContent = done ? ended : "write a word";
-    for (const way of [writer, draws, play]) way.disabled = done;
+    for (const way of [writer, draws, play]) way.disabled = done || !alive;
     if (done) stop();
     const bar = (p, name) =>
       Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
@@ -285,7 +303,7 @@ async function render({ model, el }) {
     guesses.forEach((guess, k) => {
       const [word, now, was] = rows[k] ?? [];
       guess.hidden = word === undefined;
-      guess.disabled = done || !writes;
+      guess.disabled = done || !writes || !alive;
       if (guess.hidden) return;
       guess.title = `append “${visible(word, 14)}”`;
       guess.replaceChildren(
@@ -300,9 +318,10 @@ async function render({ model, el }) {
   const tellCache = () => cache.replaceChildren(...cacheOf(engine, view, sides));
 
   // ---------------------------------------------------------------- what is done
-  const show = (path) => put(model, "at", path);
+  const show = (path) => (alive || isHere(path)) && put(model, "at", path);
   /** Open a part; what was said of a number elsewhere is over. */
   function open(path) {
+    if (!alive && !isHere(path)) return;
     put(model, "cell", []);
     show(path);
   }
@@ -508,11 +527,27 @@ async function render({ model, el }) {
     hand,
     ...(why ? [why.more] : []),
   );
-  const changed = () => ((stale = true), redraw());
+  const changed = () => ((stale = true), remote && ask(), redraw());
+  /** Ask for the kernel: without an answer this is a saved state, and what it would compute freezes. */
+  function ask() {
+    model.send({ alive: true });
+    asked ||= setTimeout(() => redraw((alive = false), (stale = true)), PATIENCE);
+  }
+  function answered(said) {
+    if (!said?.alive) return;
+    clearTimeout(asked);
+    asked = 0;
+    if (alive) return;
+    alive = true;
+    receive();
+  }
   for (const name of [...sides, "changes", "temperature", "at", "asked"])
     model.on(`change:${name}`, changed);
   for (const name of ["asker", "cell"]) model.on(`change:${name}`, redraw);
-  if (remote) model.on("change:kept", receive);
+  if (remote) {
+    model.on("change:kept", receive);
+    model.on("msg:custom", answered);
+  }
   await (remote ? receive() : changed());
   return () => (stop(), close());
 }
