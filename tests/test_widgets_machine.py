@@ -1,5 +1,6 @@
 """The machine in Python: what it computes, changes, hands to the browser, and refuses."""
 
+import copy
 import json
 import zlib
 
@@ -212,6 +213,12 @@ def test_words_and_picture_say_what_is_open(two):
     assert data["text/plain"] == metadata["image/png"]["alt"]
 
 
+def test_weights_of_bfloat16_are_taken_as_they_are(one):
+    half = copy.deepcopy(one).bfloat16()
+    shown, same = (Machine(model, SENTENCE, WORDS) for model in (half, copy.deepcopy(half).float()))
+    assert shown.learned == same.learned and shown.output == same.output
+
+
 def with_nan():
     model = DecoderOnly(7, 16, 8, 2, 16, 1)
     with torch.no_grad():
@@ -221,6 +228,7 @@ def with_nan():
 
 REFUSED = [
     ({"text": "the melon"}, "text has 'melon', which is not in the vocabulary"),
+    ({"vocab": ["<pad>", *WORDS[1:]], "text": "<pad> shop"}, "text has '<pad>', which fills up"),
     ({"text": " "}, "text has 0 words, but needs 1 to"),
     ({"text": "the " * 200}, "text has 200 words, but needs 1 to 128"),
     ({"vocab": WORDS[:5]}, "vocab has 5 words, but the table has 7 rows"),

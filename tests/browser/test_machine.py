@@ -1,5 +1,6 @@
 """The machine by mouse, keys and typing: what it computes, and that Python hears it."""
 
+import itertools
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from browser.harness import frames, press
 from helpers.examples import APPLE, APPLE_WORDS
+from helpers.layers import DecoderLayer
 from helpers.models import DecoderOnly, Transformer
 from workshop import Machine
 from workshop.machine import machine
@@ -38,12 +40,12 @@ k""",
 ]
 
 
-# What a canvas shows, for tests to read: its texts and curves, from the last time it was cleared.
-RECORD = """for (const [name, to] of [["fillText", "texts"], ["bezierCurveTo", "curves"]]) {
+# What a canvas was told to draw since it was cleared, for tests to read.
+RECORD = """for (const name of ["fillText", "bezierCurveTo", "lineTo", "roundRect"]) {
   const of = CanvasRenderingContext2D.prototype;
   const [draw, clear] = [of[name], of.clearRect];
-  of[name] = function (...how) { (this.canvas[to] ??= []).push(how); draw.apply(this, how); };
-  of.clearRect = function (...how) { this.canvas[to] = []; clear.apply(this, how); };
+  of[name] = function (...how) { (this.canvas[name] ??= []).push(how); draw.apply(this, how); };
+  of.clearRect = function (...how) { this.canvas[name] = []; clear.apply(this, how); };
 }"""
 
 
@@ -54,8 +56,8 @@ def read_of(page_of):
     return page_of
 
 
-def drawn(page, what: str = "texts") -> list:
-    """What the board shows: [text, x, y, …] or the six numbers of each curve."""
+def drawn(page, what: str = "fillText") -> list:
+    """What the board shows: [text, x, y, …] of each text, or the numbers of each curve or line."""
     frames(page, 3)
     return board(page).evaluate(f"canvas => canvas.{what}")
 
@@ -296,7 +298,7 @@ def test_what_the_kernel_computes_is_drawn_to_its_printed_digits(read_of, monkey
     change = {"at": "layer 1/add 1", "row": 0, "column": 0, "value": 9.5}
     at = {"at": "layer 1/add 1", "changes": [change]}
     shown = Machine(model, " ".join([*APPLE_WORDS, *APPLE_WORDS[:3]]), APPLE_WORDS, **at)
-    page, expected = read_of(shown), shown.values["layer 1/add 1"][:, :16]
+    page, expected = read_of(shown), shown.values["layer 1/add 1"][:, :8]
     numbers = [text for text in words(page) if re.fullmatch(r"−?\d+\.\d\d", text)]
     assert numbers[-expected.size :] == [f"{x:z.2f}".replace("-", "−") for x in expected.flat]
     assert shown.kept["before"].keys() >= {"layer 1/add 1"}
@@ -320,6 +322,125 @@ def test_the_row_of_a_word_is_chosen_by_its_word(page_of, count, step, said):
     assert said in hand(page) and "type another word" in hand(page)
     assert not page.get_by_role("spinbutton").count() and not page.locator(".marks").is_visible()
     assert canvas.evaluate("canvas => canvas.style.cursor") == "pointer"
+
+
+def test_padding_is_no_word(page_of):
+    page = page_of(Machine(BOTH, "shop sells", ["<pad>", *APPLE_WORDS[1:]], written="apple"))
+    page.get_by_role("textbox", name="sentence").fill("shop <pad>")
+    page.wait_for_timeout(800)  # it waits until somebody has typed
+    assert "“<pad>” only fills up" in page.locator(".problem").inner_text()
+    assert "after “apple”" in page.locator(".guesses").inner_text()
+
+
+def tile(page, title: str, nth: int = 0) -> tuple[float, float]:
+    """The middle of a tile's upper edge."""
+    x, y = [(x, y) for text, x, y, *_ in drawn(page) if text == title][nth]
+    return x, y - 9
+
+
+def test_a_memory_is_opened_and_leads_to_its_reader(read_of):
+    """Weights may be of bfloat16, in which many models are handed on."""
+    vectors = {"x": np.ones((3, 8)), "memory": np.eye(4, 8)}
+    page = read_of(Machine(DecoderLayer(8, 2, 16).bfloat16(), "a b c".split(), **vectors))
+    x, y = tile(page, "memory")
+    board(page).click(position={"x": x, "y": y + 40})
+    assert page.locator(".crumbs strong").inner_text() == "memory" and "1.0" in words(page)
+
+
+@pytest.mark.parametrize("width", [1000, 620])
+def test_each_add_has_the_arc_of_its_residual_where_lines_wrap_too(read_of, width):
+    page = read_of(Machine(BOTH, "shop sells", APPLE_WORDS, written="apple"))
+    page.set_viewport_size({"width": width, "height": 3000})
+    page.add_style_tag(content=".step .board { max-height: none !important; }")
+    frames(page, 5)
+    assert len(drawn(page, "bezierCurveTo")) == 2 + 2 * 2 + 2 * 3
+
+
+def axes(page) -> list[tuple[list[str], list[str]]]:
+    """Of each matrix of a stage the names of the rows and columns that are seen."""
+    parts, cell = [], re.compile(r"−?\d+\.\d+|−∞")
+    for before, text in itertools.pairwise(words(page)):
+        if re.fullmatch(r"(\S+: )?\d+ × \d+(, .*)?", text):
+            parts = [*(part[: -1 if part[-1:] == [before] else None] for part in parts), []]
+        elif parts and text not in "‹›⌄⌃×+=→":
+            parts[-1].append(text)
+    found = []
+    for part in parts:
+        first = next(i for i, text in enumerate(part) if cell.fullmatch(text))
+        rows = [text for text in part[first:] if not cell.fullmatch(text)]
+        if rows:
+            found.append(([part[first - 1], *rows], part[: first - 1]))
+        else:  # they are those of the matrix to its left, if it has more than one
+            one = len(part) - first == len(part[: first - 1])
+            found.append((part[first - 1 : first], part[: first - 1]) if one else
+                         (found[-1][0], part[:first]))  # fmt: skip
+    return found
+
+
+WIDE = DecoderOnly(7, 30, 24, 2, 40, 1)
+
+
+@pytest.mark.parametrize(
+    "at, sides",
+    [
+        ("layer 1/feed-forward/out", ["ik", "kj", "1j", "ij"]),
+        ("layer 1/attention/head 2/scores", ["ik", "jk", "ij"]),
+        ("layer 1/attention/head 2/context", ["ik", "kj", "ij"]),
+        ("layer 1/add 1", ["ij", "ij", "ij"]),
+    ],
+)
+def test_what_is_seen_of_a_product_fits_its_factors(read_of, at, sides):
+    """Rows and columns that belong together are moved together."""
+    page = read_of(Machine(WIDE, " ".join((APPLE_WORDS * 5)[:30]), APPLE_WORDS, at=at))
+    for sign in ["", "›", "⌄", "›"]:
+        if sign:
+            x, y = next((x, y) for text, x, y, *_ in drawn(page) if text == sign)
+            board(page).click(position={"x": x, "y": y})
+        seen: dict[str, list[str]] = {}
+        for names, of in zip(axes(page), sides, strict=True):
+            for letter, some in zip(of, names, strict=True):
+                known = seen.setdefault(letter, some)
+                assert len(some) > (letter != "1") and some[: len(known)] == known[: len(some)]
+
+
+def test_a_finger_drags_a_number_and_scrolls_beside_it(page_of):
+    page = page_of(Machine(APPLE, "the shop sells apple", APPLE_WORDS, at="x"))
+    page.set_viewport_size({"width": 700, "height": 300})
+    touch = page.context.new_cdp_session(page)
+    touch.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+    def swipe(x: float) -> tuple[float, bool]:
+        """How far the board goes up with the finger, and whether a number changed."""
+        page.evaluate("scrollTo(0, 0)")
+        board(page).evaluate("canvas => canvas.scrollIntoView({ block: 'center' })")
+        start = board(page).bounding_box()
+        for i in range(9):
+            point = {"x": start["x"] + x, "y": start["y"] + 130 - 10 * i}
+            kind = "touchMove" if i else "touchStart"
+            touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
+        touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+        frames(page, 5)
+        up = start["y"] - board(page).bounding_box()["y"]
+        return up, page.locator(".marks").is_visible()
+
+    beside, dragged = swipe(4), swipe(500)  # a gap, and a number of the table
+    assert beside[0] > 20 and not beside[1]
+    assert dragged == (0, True)
+
+
+@pytest.mark.parametrize("width, at", [(1000, ""), (400, "layer 1/attention/head 2")])
+def test_the_focus_stays_in_sight(read_of, width, at):
+    page = read_of(Machine(WIDE, " ".join(APPLE_WORDS), APPLE_WORDS, at=at))
+    page.set_viewport_size({"width": width, "height": 420})
+    for keys in (["ArrowDown"] * 9, ["ArrowRight"] * 12, ["ArrowUp"] * 9, ["ArrowLeft"] * 12):
+        press(board(page), *keys)
+        x, y, w, h, _ = drawn(page, "roundRect")[-1]  # the frame is drawn last
+        box, pane = board(page).bounding_box(), page.locator(".board").bounding_box()
+        scale = board(page).evaluate("canvas => canvas.getContext('2d').getTransform().a")
+        scale /= page.evaluate("devicePixelRatio")
+        left, top = box["x"] + x * scale, box["y"] + y * scale
+        assert pane["x"] - 2 <= left and left + w * scale <= pane["x"] + pane["width"] + 2
+        assert max(54, pane["y"]) - 2 <= top and top + h * scale <= 422  # the page has a head
 
 
 def switches(page) -> list[str]:

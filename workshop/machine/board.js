@@ -23,7 +23,16 @@ export class Board {
       ondblclick: (event) => this.under(event) && on.open(this.under(event)),
       onkeydown: (event) => this.type(event),
     });
-    this.element = h("div", { className: "board", onscroll: () => redraw() }, this.canvas);
+    this.spot = h("i"); // where the focus is, to be brought into sight
+    this.element = h(
+      "div",
+      { className: "board", onscroll: () => redraw() },
+      this.canvas,
+      this.spot,
+    );
+    // A finger on a number drags it; anywhere else it scrolls. Only this can say so in time.
+    const hold = (event) => drags(this.under(event.touches[0]) ?? {}) && event.preventDefault();
+    this.canvas.addEventListener("touchstart", hold, { passive: false });
     this.pixels = h("canvas");
   }
   /** How wide it may be; and what is in sight now, for only that is drawn. */
@@ -111,12 +120,13 @@ export class Board {
       const far = ahead + 3 * Math.abs(dx * down + dy * right);
       if (ahead > 2 && far < least) [best, least] = [place, far];
     }
-    if (!best) return;
-    this.focus(best);
-    const pane = this.element;
-    const [top, end] = [best.y * this.scale, (best.y + best.h) * this.scale];
-    if (top < pane.scrollTop || end > pane.scrollTop + pane.clientHeight)
-      pane.scrollTop = top - pane.clientHeight / 2;
+    if (best) this.focus(best);
+  }
+  /** Scroll the board and the page, where they must, to the place that has the focus. */
+  reveal({ x, y, w, h: tall }) {
+    const sides = { left: x, top: y, width: w, height: tall };
+    for (const side in sides) this.spot.style[side] = `${sides[side] * this.scale}px`;
+    this.spot.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
   draw() {
     const { look } = (this.root ??= this.element.closest(".step")).dataset;
@@ -125,7 +135,11 @@ export class Board {
     const context = this.sized();
     context.clearRect(0, 0, this.width, this.height);
     for (const item of this.items) if (this.inSight(item)) this[item.draw](context, item);
-    if (this.item) this.ring(context, this.item, css(this.palette.ink), 2.5);
+    if (!this.item) return;
+    this.ring(context, this.item, css(this.palette.ink), 2.5);
+    const come = this.key !== this.revealed && document.activeElement === this.canvas && !this.held;
+    if (come) this.reveal(this.item);
+    this.revealed = this.key;
   }
   /** The context of a canvas of the right size; a new size clears all, and takes time. */
   sized() {

@@ -43,6 +43,7 @@ from workshop.widgets.traits import Entries, Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
 ROOM = 128  # words, where the model itself sets no limit
+PAD = "<pad>"  # what fills up texts; PyTorch reads none of it
 LIKELIEST = 5  # next words that are shown
 
 
@@ -163,6 +164,8 @@ class Machine(Widget):
 
     def _id(self, of: str, word: str) -> int:
         known = self._numbers.get(of)
+        if known and word == PAD:
+            raise ValueError(f"{of} has {PAD!r}, which fills up shorter texts of a batch: no word")
         if known is not None and word not in known:
             raise ValueError(f"{of} has {visible(word)!r}, which is not in the vocabulary")
         return known[word] if known else 0

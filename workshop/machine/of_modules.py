@@ -285,4 +285,4 @@ def _weight(linear: nn.Linear) -> np.ndarray:
 
 
 def _array(tensor: Tensor | None) -> np.ndarray | None:
-    return None if tensor is None else tensor.detach().cpu().numpy()
+    return None if tensor is None else as_array("model", tensor)  # also of bfloat16

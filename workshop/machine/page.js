@@ -26,6 +26,7 @@ import { WhyPanel } from "./why_page.js";
 const AWAY =
   "This is computed by Python. If nothing appears, run the cell that shows this machine.";
 const SAVED = "Saved state: run the cell to change it.";
+const PAD = "<pad>"; // what fills up texts
 const PATIENCE = 3000; // ms for the kernel to answer
 /** Numbers that nobody sets by hand, and why. */
 const CHOSEN = {
@@ -84,6 +85,8 @@ async function render({ model, el }) {
       ?.slice(0, 12)
       .map((word) => visible(word, 12))
       .join(", ");
+    if (vocab[side] && words.includes(PAD))
+      return `“${PAD}” only fills up the shorter texts of a batch: it is no word.`;
     if (unknown)
       return `“${visible(unknown)}” is not among the words of this model: ${some}${vocab[side].length > 12 ? " …" : ""}`;
     if (!words.length) return "Write at least one word.";
@@ -377,9 +380,8 @@ async function render({ model, el }) {
     change(item.at, start + Math.round(pixels / 4) * step(item.at), done);
     if (done) start = null;
   }
-  function turn({ name, dx, dy }) {
-    const [first, down] = view.windows[name];
-    view.windows[name] = [first + dx, down + dy];
+  function turn({ key, start, by }) {
+    view.windows[key] = start + by;
     put(model, "cell", []);
     redraw();
   }
@@ -408,7 +410,7 @@ async function render({ model, el }) {
   });
 
   // ---------------------------------------------------------------- writing
-  function write(word = following()[0][0]) {
+  function write(word = following().find(([likely]) => likely !== PAD)[0]) {
     if (!program.step) kept.open = true;
     if (wordsOf(get(grows)).length >= room) return stop();
     put(model, "cell", []);

@@ -205,11 +205,12 @@ function around(engine, placed, left, top) {
   return Object.entries(placed).flatMap(([path, tile]) => {
     const op = engine.by[path];
     const from = placed[op?.inputs[0]?.name];
-    if (op?.kind !== "add" || tile.y !== top || (from && from.y !== top)) return [];
-    if (!from && tile.x === left) return [];
-    const [x, end] = [from ? from.x + TILE.w / 2 : left - 6, tile.x + TILE.w / 2];
-    const by = [x + 20, top - 20, end - 30, top - 20];
-    return [line([x, from ? top : top + 6], [end, top], "x", { by, width: 1.6 })];
+    if (op?.kind !== "add" || (!from && (tile.x === left || tile.y !== top))) return [];
+    const [x, end, y] = [from ? from.x + TILE.w / 2 : left - 6, tile.x + TILE.w / 2, tile.y];
+    const wrapped = from && from.y !== y; // down to the next line, else over the tiles between
+    const start = wrapped ? from.y + TILE.h : from ? y : y + 6;
+    const by = wrapped ? [x, start + 24, end, y - 24] : [x + 20, y - 20, end - 30, y - 20];
+    return [line([x, start], [end, y], "x", { by, width: 1.6 })];
   });
 }
 
@@ -301,12 +302,13 @@ export function stageScene(view) {
   const { engine, values, at, width } = view;
   const items = [];
   let [x, y, tall, last, rows] = [0, 4, 0, "", ""];
-  for (const [op, name] of partsOf(engine, at)) {
-    if (!values[name]?.data.length) continue;
-    let box = matrixOf(view, op, name, x, y, rows);
+  const parts = partsOf(engine, at).filter(([, name]) => values[name]?.data.length);
+  const windows = at ? windowsOf(view, parts) : null;
+  for (const [op, name] of parts) {
+    let box = matrixOf(view, windows, op, name, x, y, rows);
     if (x && box.right > width) {
       [x, y, tall] = [0, y + tall + 14, 0];
-      box = matrixOf(view, op, name, x, y);
+      box = matrixOf(view, windows, op, name, x, y);
     }
     const sign = last && signOf(op, name, last);
     if (sign) items.push(say(x + 4, y + 12, sign, { bold: true, size: 16, align: "center" }));
@@ -322,31 +324,92 @@ function sidesOf(view, owner, name) {
   const of = op ?? owner;
   return [along, namesOf(view, of.columns, columns, of.rows, of.name)];
 }
+/** Of a step's inputs and weights the rows and columns, which some share: [rows, columns] of each; where
+ *  nothing is said, they are those of the result, i and j. */
+const AXES = {
+  linear: ["ik", "kj"],
+  embed: ["ik", "kj"],
+  mix: ["ik", "kj"],
+  scores: ["ik", "jk"],
+  split: ["ik"],
+  blend: ["ik"],
+};
+function axesOf({ kind, inputs, weights, name }, part) {
+  const which = [...inputs.map((input) => input.name), ...weights].indexOf(part);
+  return part !== name && kind === "join" ? "ik" : (AXES[kind]?.[which] ?? "ij");
+}
+const within = (start, shown, all) => Math.max(0, Math.min(start, all - shown));
+/** How many columns there is room for beside rows with these names. */
+const roomFor = (width, rows) => Math.floor((width - Math.min(92, longestOf(rows)) - 18) / CELL);
+const longestOf = (rows) => Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length)));
+/** What is seen of each axis of a stage, { start, count }: as many as fit, moved to where a source lies. */
+function windowsOf(view, parts) {
+  const found = {};
+  for (const [op, name] of parts) {
+    const { rows, columns } = view.values[name];
+    const axes = axesOf(op, name);
+    const room = roomFor(view.width, sidesOf(view, op, name)[0]);
+    const most = [axes[0] === "i" ? 24 : 8, Math.max(1, Math.min(room, parts.length > 1 ? 8 : 16))];
+    [rows, columns].forEach((size, side) => {
+      const axis = (found[axes[side]] ??= { size: 0, count: Infinity });
+      axis.size = Math.max(axis.size, size);
+      axis.count = Math.min(axis.count, most[side]);
+      const place = view.lit.find((one) => one.name === name);
+      if (place) axis.lit ??= side ? place.column : place.row;
+    });
+  }
+  for (const [letter, axis] of Object.entries(found)) {
+    axis.key = `${view.at} ${letter}`;
+    placeWindow(view, axis, letter === "j" ? likeliest(view, view.at) : 0);
+  }
+  return found;
+}
+/** Where a window begins: where it was left, else at `first`, but so that what is lit is in it. */
+function placeWindow(view, axis, first) {
+  const { key, lit, count, size } = axis;
+  const start = view.windows[key] ?? first;
+  const far = lit !== undefined && (lit < start || lit >= start + count);
+  const seen = within(far ? Math.floor(lit / count) * count : start, count, size);
+  axis.start = view.windows[key] = seen;
+  return axis;
+}
 /** A matrix with its names; of a large one a window, which small arrows move. It belongs to `owner`; its
  *  rows' names are left out where those of the matrix to its left, `before`, are the same. */
-function matrixOf(view, owner, name, x, y, before = "") {
+function matrixOf(view, windows, owner, name, x, y, before = "") {
   const { engine, values, width } = view;
   const [op, matrix] = [engine.by[name], values[name]];
   const open = name === view.at || !view.at;
   const upright = op && !op.rows && op.columns === "text"; // one row, of words: a word a line
   const sides = sidesOf(view, owner, name);
   const [rows, columns] = upright ? sides.reverse() : sides;
-  const longest = Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length)));
-  const room = (from) => Math.floor((width - from - Math.min(92, longest) - 18) / CELL);
-  const beside = view.at ? 0 : room(x); // a step's matrices stand in one line where they can
-  const some = beside < 6 ? room(0) : beside;
-  const n = Math.max(1, Math.min(columns.length, some, open ? 16 : columns.length < 8 ? 8 : 6));
-  const m = Math.min(rows.length, view.at ? (open || op ? 24 : 8) : 16);
-  const [first, down] = upright ? [0, 0] : windowOf(view, name, matrix, n, m);
+  const longest = longestOf(rows);
+  const beside = view.at ? 0 : roomFor(width - x, rows); // a step's matrices stand in one line where they can
+  const some = Math.min(16, beside < 6 ? roomFor(width, rows) : beside);
+  const lit = view.lit.find((place) => place.name === name);
+  const alone = (side, count) => {
+    const [size, at] = side ? [matrix.columns, lit?.column] : [matrix.rows, lit?.row];
+    const first = side && op?.columns === "vocab" ? likeliest(view, name) : 0;
+    return placeWindow(view, { key: `${name} ${side}`, count, size, lit: at }, first);
+  };
+  const whole = [0, 1].map((side) => ({ start: 0, count: sides[side].length }));
+  const [along, across] = upright
+    ? whole
+    : ((windows && [...axesOf(owner, name)].map((axis) => windows[axis])) ?? [
+        alone(0, 16),
+        alone(1, Math.max(1, some)),
+      ]);
+  const [m, n] = [Math.min(rows.length, along.count), Math.min(columns.length, across.count)];
+  const down = within(along.start, m, rows.length);
+  const first = within(across.start, n, columns.length);
   const shown = rows.slice(down, down + m).join(" ");
   const bare = before && before === shown;
   const left = bare ? 22 : 14 + Math.min(92, longest);
   const turned =
     owner.kind === "scores" && name === owner.inputs[1].name && name !== owner.inputs[0].name;
-  const own = name.split("/").pop();
-  const title = turned ? own : (op?.title ?? own);
+  const last = name.split("/").pop();
+  const title = turned ? last : (op?.title ?? last);
   const size = turned
-    ? `${own}ᵀ: ${matrix.columns} × ${matrix.rows}`
+    ? `${last}ᵀ: ${matrix.columns} × ${matrix.rows}`
     : `${matrix.rows} × ${matrix.columns}`;
   const part = n < columns.length ? `, ${first + 1} to ${first + n}` : "";
   const note = engine.program.step && op?.note ? op.note : size + part;
@@ -379,36 +442,27 @@ function matrixOf(view, owner, name, x, y, before = "") {
   if (op && !open) items.push(opener(name, x + left - 4, y, 60, 20, title));
   const end = x + left + n * CELL;
   const turns = [
-    ["›", first + n < columns.length, end - 6, y + 12, n, 0],
-    ["‹", first > 0, end - 32, y + 12, -n, 0],
-    ["⌄", down + m < rows.length, x + left - 14, bottom + 4, 0, m],
-    ["⌃", down > 0, x + left - 14, y + 42, 0, -m],
+    ["›", first + n < columns.length, end - 6, y + 12, across, n],
+    ["‹", first > 0, end - 32, y + 12, across, -n],
+    ["⌄", down + m < rows.length, x + left - 14, bottom + 4, along, m],
+    ["⌃", down > 0, x + left - 14, y + 42, along, -m],
   ];
-  for (const [sign, there, u, v, dx, dy] of turns)
+  for (const [sign, there, u, v, axis, by] of turns)
     if (there)
       items.push(
         say(u, v, sign, { colour: "k", bold: true, size: 15, align: "center" }),
         spot(`turn ${name} ${sign}`, u - 12, v - 12, 24, 24, `${title}: further`, {
-          turn: { name, dx, dy },
+          turn: { ...axis, by },
         }),
       );
   return { right, bottom, items, rows: shown };
 }
 /** Of many words the place of the one expected next, which both its logit and its probability show. */
-function likeliest({ engine }, name, { data, rows, columns }) {
-  if (engine.by[name]?.columns !== "vocab" || columns < 7) return 0;
+function likeliest({ engine, values }, name) {
+  const { data, rows, columns } = values[name];
+  if (engine.by[name].columns !== "vocab" || columns < 7) return 0;
   const newest = data.slice((rows - 1) * columns, rows * columns);
   return newest.reduce((best, x, j) => (x > newest[best] ? j : best), 0) - 2;
-}
-/** Which columns and rows of a matrix are seen: those asked for, moved to where a source lies. */
-function windowOf(view, name, matrix, n, m) {
-  let [first, down] = view.windows[name] ?? [likeliest(view, name, matrix), 0];
-  const lit = view.lit.find((place) => place.name === name);
-  if (lit && (lit.column < first || lit.column >= first + n))
-    first = Math.floor(lit.column / n) * n;
-  if (lit && (lit.row < down || lit.row >= down + m)) down = Math.floor(lit.row / m) * m;
-  const fit = (start, shown, all) => Math.max(0, Math.min(start, all - shown));
-  return (view.windows[name] = [fit(first, n, matrix.columns), fit(down, m, matrix.rows)]);
 }
 /** What the rows of something learned stand for: words in a table, else features, named or not. */
 function weightRows({ engine, tokens }, { kind, rows, inputs }, count) {
