@@ -1,7 +1,7 @@
 """What is of a wrong kind or size is refused by name, in a line that a screen has room for.
 
-First each check with values of every wrong kind; then each argument of the widgets and figures, and
-what is changed later: one value is enough to see that it is checked, more where it has a limit.
+First each check with values of every wrong kind; then each argument of the widgets and of tables,
+and what is changed later: one value is enough to see that it is checked, more where it has a limit.
 """
 
 import inspect
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from workshop import Machine, arguments, figures, show, widgets
+from workshop import Machine, arguments, show, widgets
 from workshop.widgets.base import check_array
 from workshop.widgets.predict import _plain
 
@@ -85,12 +85,6 @@ CASES = [
      {"array": [*ODD, [[1j, 0]], [[MORE, 1]], [], [HALF], [[1], [1, 2]], MASKED, [None, 1]],
       "rows": [3, SEVEN], "columns": [3, SEVEN], "title": [3], "decimals": [0.5],
       "colour": [3, "red"]}, None),
-    (figures.heatmap, {"array": EYE, "rows": "ab", "columns": "ab"},
-     {"array": ["12", EYE * np.nan, EYE[:1]], "rows": [3], "columns": [3], "title": [b"a"],
-      "row_name": [3], "column_name": [3], "alt": [3]}, None),
-    (figures.heatmaps, {"panels": {"a": EYE}, "rows": "ab", "columns": "ab"},
-     {"panels": [None, {}, EYE, {HALF: EYE}], "rows": [3], "columns": [3], "row_name": [3],
-      "column_name": [3], "shared_scale": [1], "alt": [3]}, None),
 ]  # fmt: skip
 MORE_ARGUMENTS = {"shown": "layer head view temperature scaled causal softmax",
                   "where": "at cell changes temperature"}  # fmt: skip

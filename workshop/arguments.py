@@ -61,18 +61,13 @@ def _on_cpu(value: Any) -> Any:
     return value.float() if value.is_floating_point() and value.element_size() < 4 else value
 
 
-def as_floats(
-    name: str, array: np.ndarray, *, masked: bool = False, blank: bool = False
-) -> np.ndarray:
-    """Numbers as float64, each one that float32 can hold; `masked` admits −∞, `blank` all others.
-
-    −∞ stands for a masked score; NaN and infinities stay blank in a picture.
-    """
+def as_floats(name: str, array: np.ndarray, *, masked: bool = False) -> np.ndarray:
+    """Numbers as float64, each one that float32 can hold; `masked` admits −∞, of masked scores."""
     with np.errstate(over="ignore"):
         array = array.astype(float, copy=False)
     bad = ~(np.abs(array) <= LARGEST)  # NaN, too
-    if masked or blank:
-        bad &= np.isfinite(array) if blank else array != -np.inf
+    if masked:
+        bad &= array != -np.inf
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         need = f"numbers, none beyond {LARGEST:.1e}"
