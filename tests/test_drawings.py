@@ -248,6 +248,17 @@ def test_numbers_are_short_and_what_does_not_fit_is_left_out():
     assert "pair 3" in hands and "pair 4" not in hands
 
 
+def test_steps_side_by_side_and_what_is_read_besides():
+    """Two inputs lead to two heads, these to their end; what is read leads to its reader alone."""
+    groups = {"words": ["x", "y"], "heads": ["1", "2"], "end": ["joined"]}
+    apart = {"words": {0, 1}, "heads": {1}}
+    whole, memory = (drawings.flow(groups, breaks=apart, read=read)
+                     for read in (None, {"words": ["heads/2"]}))  # fmt: skip
+    assert [len(lines(way, INK)) for way in (whole, memory)] == [6, 4]
+    assert whole.alt == "words: x, y; heads: 1, 2; end: joined."
+    assert memory.alt == "words: x, y; heads: 1, 2; end: joined; words is read by heads/2."
+
+
 def test_steps_are_joined_and_lit_in_all_groups_or_in_one():
     """What is lit is bold, and the words say which."""
     joined = [len(lines(drawings.flow(GROUPS, linked=on), INK)) for on in (True, False)]

@@ -213,6 +213,26 @@ def test_words_and_picture_say_what_is_open(two):
     assert data["text/plain"] == metadata["image/png"]["alt"]
 
 
+LAYERS = {
+    "": "cross-attention → add → norm → feed-forward → add → norm; prediction: logits → next word; "
+    "encoder layer 1 is read by decoder layer 1/cross-attention.",
+    "encoder": "layer 1: attention → add → norm → feed-forward → add → norm.",
+    "decoder/layer 1/cross-attention": "heads: head 1, head 2; steps: heads joined → · W_o.",
+}
+
+
+@pytest.mark.parametrize("at", LAYERS)
+def test_a_map_in_words_is_in_the_order_of_what_is_made_of_what(two, at):
+    shown = Machine(two, "shop sells", (WORDS, FRENCH), at=at)
+    assert shown.picture().alt.endswith(LAYERS[at])
+
+
+def test_many_heads_are_some_in_a_picture_and_all_in_the_program():
+    layer = MultiHeadAttention(24, 24, 12)
+    shown = Machine(layer, ["a", "b"], x=np.ones((2, 24)), at="attention")
+    assert "heads: head 1, head 2, head 3, head 4, …, head 12;" in shown.picture().alt
+
+
 def test_weights_of_bfloat16_are_taken_as_they_are(one):
     half = copy.deepcopy(one).bfloat16()
     shown, same = (Machine(model, SENTENCE, WORDS) for model in (half, copy.deepcopy(half).float()))

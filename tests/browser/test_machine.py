@@ -342,18 +342,35 @@ def test_a_memory_is_opened_and_leads_to_its_reader(read_of):
     """Weights may be of bfloat16, in which many models are handed on."""
     vectors = {"x": np.ones((3, 8)), "memory": np.eye(4, 8)}
     page = read_of(Machine(DecoderLayer(8, 2, 16).bfloat16(), "a b c".split(), **vectors))
+    x, y = tile(page, "cross-attention")
+    assert [x, y + 88] in drawn(page, "lineTo")
     x, y = tile(page, "memory")
     board(page).click(position={"x": x, "y": y + 40})
-    assert page.locator(".crumbs strong").inner_text() == "memory" and "1.0" in words(page)
+    assert "1.0" in words(page) and page.locator(".crumbs strong").inner_text() == "memory"
 
 
 @pytest.mark.parametrize("width", [1000, 620])
-def test_each_add_has_the_arc_of_its_residual_where_lines_wrap_too(read_of, width):
+def test_a_map_says_what_is_made_of_what(read_of, width):
+    """Each add has the arc of its residual where lines wrap too; logits are last."""
     page = read_of(Machine(BOTH, "shop sells", APPLE_WORDS, written="apple"))
     page.set_viewport_size({"width": width, "height": 3000})
     page.add_style_tag(content=".step .board { max-height: none !important; }")
     frames(page, 5)
     assert len(drawn(page, "bezierCurveTo")) == 2 + 2 * 2 + 2 * 3
+    for nth in (0, 1):
+        x, y = tile(page, "cross-attention", nth)
+        assert [x, y + 88] in drawn(page, "lineTo")
+    heights = [y for text, _, y, *_ in drawn(page)]
+    assert max(heights) - tile(page, "logits")[1] < 100
+
+
+def test_heads_stand_side_by_side_and_each_opens(read_of):
+    at = {"written": "and", "at": "encoder/layer 1/attention"}
+    page = read_of(Machine(BOTH, "shop sells", APPLE_WORDS, **at))
+    (x, y), (right, same) = tile(page, "head 1"), tile(page, "head 2")
+    assert same == y and right > x
+    board(page).click(position={"x": right, "y": y + 40})
+    assert "weight × v" in words(page) and page.locator(".crumbs strong").inner_text() == "head 2"
 
 
 def axes(page) -> list[tuple[list[str], list[str]]]:

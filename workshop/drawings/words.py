@@ -1,5 +1,6 @@
 """Words and steps as boxes with arrows between them: who asks whom, a model, a text that grows."""
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -94,24 +95,29 @@ def _fan(sheet: Sheet, asker: Box, nodes: Sequence[Box], widths: np.ndarray, nam
             sheet.arrow(asker.top, node.bottom, colour=INKS[name], **style)
 
 
-def flow(groups: Mapping[str, Sequence[str]], lit: Any = (), *, linked: bool = True) -> Drawing:
+def flow(groups: Mapping[str, Sequence[str]], lit: Any = (), *, linked: bool = True,
+         breaks: Mapping[str, Collection[int]] | None = None,
+         read: Mapping[str, Sequence[str]] | None = None) -> Drawing:  # fmt: skip
     """Draw a model's steps as boxes, a row of boxes a group, with some steps lit.
 
-    `lit` are steps, or "group/step" for that of one group. With `linked` an arrow leads from the
-    end of each group to the start of the next. Raises ValueError for a lit step that no group has.
+    `lit` are steps, or "group/step" for that of one group. With `linked` arrows lead from the end
+    of each group to the start of the next. `breaks` are places of steps, by their group, that are
+    not made of what stands before them; `read` are steps, "group/step", that read the end of a
+    group besides. Raises ValueError for a lit step that no group has.
     """
     rows, linked, sheet = _groups(groups), given.as_switch("linked", linked), Sheet()
     known = [step for steps in rows.values() for step in steps]
     known += [f"{name}/{step}" for name, steps in rows.items() for step in steps]
-    full, y, last = given.chosen_of("lit", lit, known), 0.0, None
+    full, page = given.chosen_of("lit", lit, known), _Flow(sheet, breaks or {}, read or {}, linked)
     for name, steps in rows.items():
-        sheet.text(-16, y + 17, shortened(name, 110), at="right")
-        own = {step for step in steps if {step, f"{name}/{step}"} & full}
-        y, last = _row(sheet, y, steps, own, last if linked else None)
-    told = [*rows.items(), *[("lit", sorted(full))][: len(full)]]
-    spoken = (f"{name}: {' → '.join(shortened(step, np.inf) for step in steps)}"
-              for name, steps in told)  # fmt: skip
-    return sheet.picture("; ".join(spoken) + ".")
+        page.row(name, steps, {step for step in steps if {step, f"{name}/{step}"} & full})
+    for name, steps in (read or {}).items():
+        page.reads(name, steps)
+    told = [f"{name}: {page.whole(name, steps)}" for name, steps in rows.items()]
+    told += [f"{name} is read by {', '.join(steps)}" for name, steps in (read or {}).items()]
+    if full:
+        told.append(f"lit: {page.whole('', sorted(full))}")
+    return sheet.picture("; ".join(told) + ".")
 
 
 def _groups(groups: Any) -> dict[str, list[str]]:
@@ -123,22 +129,70 @@ def _groups(groups: Any) -> dict[str, list[str]]:
     return {name: given.as_names(f"groups[{name!r}]", steps) for name, steps in groups.items()}
 
 
-def _row(sheet: Sheet, y: float, steps: Sequence[str], lit: Collection[str],
-         last: Box | None) -> tuple[float, Box | None]:  # fmt: skip
-    """Draw a group's steps from the height y on, after the last box; what the next follows."""
-    x = 0.0
-    for step in steps:
-        long = wide(shortened(step, 180), True) + 26
-        if x and x + long > WIDTH - 150:
-            x, y = 0.0, y + 74
-        box = Box(x, y, long, 34)
-        sheet.label(box, shortened(step, 180), "q" if step in lit else "x", 0.5 * (step in lit))
-        if x:
-            sheet.arrow(last.right, box.left)
-        elif last:
-            sheet.arrow(last.bottom, (last.bottom[0], y - 20), (box.top[0], y - 20), box.top)
-        last, x = box, x + long + 30
-    return y + 74, last
+class _Flow:
+    """The rows of a flow in the making: where its boxes are, and those that the next row reads."""
+
+    def __init__(self, sheet: Sheet, breaks: Mapping[str, Collection[int]],
+                 read: Mapping[str, Sequence[str]], linked: bool):  # fmt: skip
+        self.sheet, self.breaks, self.read, self.linked = sheet, breaks, read, linked
+        self.y, self.right, self.ends, self.boxes = 0.0, 0.0, [], {}
+
+    def whole(self, name: str, steps: Sequence[str]) -> str:
+        """Steps in words, with as many letters as a line has: these need no room in a box."""
+        apart = self.breaks.get(name, ())
+        signs = ["", *(", " if i in apart else " → " for i in range(1, len(steps)))]
+        return "".join(sign + shortened(step, np.inf)
+                       for sign, step in zip(signs, steps, strict=True))  # fmt: skip
+
+    def row(self, name: str, steps: Sequence[str], lit: set[str]) -> None:
+        """Draw a group below the others: its name, its steps, and the arrows to them."""
+        apart, boxes = self.breaks.get(name, ()), self._boxes(steps)
+        lines = [name] if shortened(name, 110) == name else name.split(" ", 1)
+        for i, words in enumerate(lines):
+            y = boxes[0].y + 17 + 16 * (i - (len(lines) - 1) / 2)
+            self.sheet.text(-16, y, shortened(words, 110), at="right")
+        for step, box in zip(steps, boxes, strict=True):
+            share = 0.5 * (step in lit)
+            self.sheet.label(box, shortened(step, 180), "q" if share else "x", share)
+        for i, (start, end) in enumerate(itertools.pairwise(boxes), 1):
+            if i not in apart:
+                self._arrow(start, end)
+        side = len({*apart} - {0}) == len(boxes) - 1  # all of them stand side by side
+        for end in boxes if side else boxes[:1]:
+            for start in self.ends if self.linked and 0 not in apart else ():
+                self._arrow(start, end)
+        self.ends = boxes if side else boxes[-1:]
+        self.ends = self.ends[: -1 if name in self.read else None]
+        self.boxes |= {f"{name}/{s}": box for s, box in zip(steps, boxes, strict=True)}
+        self.boxes[name] = boxes[-1]
+
+    def _boxes(self, steps: Sequence[str]) -> list[Box]:
+        """The boxes of steps, in as many lines as they need."""
+        x, boxes = 0.0, []
+        for step in steps:
+            size = wide(shortened(step, 180), True) + 26
+            if x and x + size > WIDTH - 150:
+                x, self.y = 0.0, self.y + 74
+            boxes.append(Box(x, self.y, size, 34))
+            self.right = max(self.right, x + size + 14)
+            x += size + 30
+        self.y += 74
+        return boxes
+
+    def _arrow(self, start: Box, end: Box) -> None:
+        """Draw an arrow to the next box, or to one in another line."""
+        if start.y == end.y:
+            return self.sheet.arrow(start.right, end.left)
+        turn = end.y - 20
+        self.sheet.arrow(start.bottom, (start.bottom[0], turn), (end.top[0], turn), end.top)
+
+    def reads(self, name: str, steps: Sequence[str]) -> None:
+        """Draw lines from the end of a group around all others to steps that read it."""
+        right, start = self.right, self.boxes[name]
+        for end in (self.boxes[step] for step in steps):
+            below = end.bottom[1] + 10
+            path = [(right, start.right[1]), (right, below), (end.bottom[0], below)]
+            self.sheet.arrow(start.right, *path, end.bottom, colour=INKS["k"])
 
 
 class _Step(NamedTuple):

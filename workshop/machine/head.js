@@ -1,7 +1,7 @@
 // One word's way through a head: its query, every key, the scores, the weights, the sum.
 import { visible } from "../widgets/shared.js";
 import { cellText } from "./formula.js";
-import { CELL, TALL, cellsOf, line, namesOf, opener, say, upTo } from "./scenes.js";
+import { CELL, TALL, cellsOf, line, namesOf, opener, say, sourceOf, upTo } from "./scenes.js";
 
 const TOP = 52;
 
@@ -9,11 +9,10 @@ const TOP = 52;
 function plan(view) {
   const { engine, values, at, width } = view;
   const op = (name) => engine.by[`${at}/${name}`];
-  const source = ({ kind, inputs }) => (kind === "linear" ? inputs[0] : source(inputs[0]));
   const [weights, context] = ["weights", "context"].map(op);
   const [q, k, v] = [...op("scores").inputs, context.inputs[1]]; // as they are compared: maybe turned
   const steps = ["scores", "scaled", "masked", "weights"].map(op).filter(Boolean);
-  const p = { q, k, v, weights, context, steps, x: source(k), asked: source(q) };
+  const p = { q, k, v, weights, context, steps, x: sourceOf(k), asked: sourceOf(q) };
   p.keys = namesOf(view, k.rows, values[k.name].rows);
   p.queries = namesOf(view, q.rows, values[q.name].rows);
   const newest = p.queries.length - 1;

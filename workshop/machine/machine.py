@@ -37,7 +37,7 @@ from workshop.machine.program import (
 )
 from workshop.machine.told import Answer
 from workshop.machine.why import Why, by_lot
-from workshop.machine.wire import exactly, joined, made_of, needed, packed, rows_of, shown
+from workshop.machine.wire import exactly, joined, made_of, map_of, needed, packed, shown
 from workshop.widgets.base import Widget, pack, program, visible
 from workshop.widgets.traits import Entries, Number, Text, Whole
 
@@ -394,7 +394,7 @@ class Machine(Widget):
         if p.step and not at:
             return self._step(p.operations[p.step])
         if f"{at}/scores" not in p.operations:
-            return self._matrix(at) if at in p.operations else flow(rows_of(p, at))
+            return self._matrix(at) if at in p.operations else flow(**map_of(p, at))
         masked = p.operations.get(f"{at}/masked")
         asked = (*p.operations[f"{at}/scores"].inputs, p.operations[f"{at}/context"].inputs[1])
         q, k, v = (p.operations[name] for name in asked)

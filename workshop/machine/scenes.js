@@ -4,6 +4,7 @@ import { featuresOf } from "./engine.js";
 import { cellText } from "./formula.js";
 
 const TILE = { w: 92, h: 88, gap: 12 };
+const MARGIN = 10; // right of the tiles, for what comes from a memory
 const EQUAL = 1e-9;
 export const TALL = 26; // the height of a cell
 export const CELL = 42; // its width where there is room
@@ -96,13 +97,16 @@ export function rowsOf(engine, at) {
       !at && parts.length > 1 && /^(en|de)coder$/.test(parts[0]) ? `${parts.shift()}/` : "";
     const path = before + side + parts[0];
     if (parts.length === 1) add(before + side, path);
+    else if (/^(head|expert) \d+$/.test(parts[0]))
+      add(`${before}${parts[0].split(" ")[0]}s/`, path);
     else add(path, parts[1] === "head" ? name : `${path}/${parts[1]}`); // one head has no box around it
   }
   return rows;
 }
 /** What a row of the map is called. */
 function titleOf(engine, at, { path, tiles }) {
-  if (!path.endsWith("/") && path) return path.slice(at && at.length + 1).replace("/", " ");
+  const own = path.slice(at && at.length + 1);
+  if (own && (at || !own.endsWith("/"))) return own.replace(/\/$/, "").replace("/", " "); // also heads
   const kinds = tiles.map((tile) => engine.by[tile]?.kind);
   if (kinds.includes("softmax")) return "prediction";
   if (kinds.includes("add") && !kinds.includes("embed")) return "add & norm";
@@ -151,6 +155,19 @@ function tileOf(view, path, x, y) {
     label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
   };
 }
+/** Of which vectors a head's queries, keys or values were made. */
+export const sourceOf = ({ kind, inputs }) => (kind === "linear" ? inputs[0] : sourceOf(inputs[0]));
+/** Of the tiles of a map those that attend to another text, each with the tile of its memory. */
+function readers(engine, tiles) {
+  const isIn = (name, tile) => name === tile || name.startsWith(`${tile}/`);
+  return tiles.flatMap((tile) =>
+    below(engine, tile)
+      .filter(({ kind, inputs: [q, k] }) => kind === "scores" && q.rows !== k.rows)
+      .slice(0, 1)
+      .map(({ inputs }) => [tile, tiles.find((other) => isIn(sourceOf(inputs[1]).name, other))])
+      .filter(([, memory]) => memory),
+  );
+}
 /** Whether a tile is made of what the one before it gives: queries, keys and values stand apart. */
 const follows = (engine, tile, before) =>
   below(engine, tile).some(({ inputs }) =>
@@ -161,26 +178,30 @@ export function mapScene(view) {
   const { engine, width } = view;
   const items = [];
   const left = width > 560 ? 86 : 4;
-  const each = Math.max(1, Math.floor((width - left + TILE.gap) / (TILE.w + TILE.gap)));
+  const each = Math.max(1, Math.floor((width - left - MARGIN + TILE.gap) / (TILE.w + TILE.gap)));
+  const all = {};
   let y = 6;
   for (const row of rowsOf(engine, view.at)) {
     const title = titleOf(engine, view.at, row);
-    const top =
-      y +
-      (row.tiles.some((tile) => engine.by[tile]?.kind === "add") ? 16 : 4) +
-      (left < 9 ? 18 : 0);
+    const bent = row.tiles.some((tile) => engine.by[tile]?.kind === "add") ? 16 : 4;
+    const top = y + bent + (left < 9 ? 18 : 0);
+    const high = TILE.h + 10 + bent;
     items.push(...heading(engine, row, title, left < 9 ? y + 10 : top + 12, left < 9));
     const placed = {};
     row.tiles.forEach((tile, i) => {
       const x = left + (i % each) * (TILE.w + TILE.gap);
-      const down = top + Math.floor(i / each) * (TILE.h + 14);
+      const down = top + Math.floor(i / each) * high;
       items.push((placed[tile] = tileOf(view, tile, x, down)));
       if (i && follows(engine, tile, row.tiles[i - 1]))
         items.push(line([x - TILE.gap + 1, down + 48], [x - 1, down + 48], "line"));
     });
     items.push(...around(engine, placed, left, top));
-    y = top + Math.ceil(row.tiles.length / each) * (TILE.h + 14);
+    Object.assign(all, placed);
+    y = top + (Math.ceil(row.tiles.length / each) - 1) * high + TILE.h + 14;
   }
+  const right = left + each * (TILE.w + TILE.gap) - TILE.gap + MARGIN;
+  for (const [tile, memory] of readers(engine, Object.keys(all)))
+    items.push(...reading(all[memory], all[tile], right));
   return { width, height: y + 4, items };
 }
 /** A row's name at its left, in two lines where it is long; where it is narrow, above. */
@@ -199,6 +220,14 @@ function heading(engine, { path, tiles }, title, y, flat) {
   const home = isHead(engine, `${path}/head`) ? `${path}/head` : path;
   const opens = path && !path.endsWith("/") && (tiles.length > 1 || home !== path);
   return opens ? [...said, opener(home, 0, y - 12, 80, 12 + 15 * words.length, title)] : said;
+}
+/** From the end of a memory, right of all tiles, to one that reads it. */
+function reading(memory, tile, right) {
+  const [x, from] = [memory.x + TILE.w / 2, memory.y + TILE.h];
+  const [end, to] = [tile.x + TILE.w / 2, tile.y + TILE.h];
+  const down = [from, from + 6, from + 6, to + 6, to + 6, to];
+  const way = [x, x, right, right, end, end].map((across, i) => [across, down[i]]);
+  return way.slice(1).map((point, i) => line(way[i], point, "k", { width: 1.6, head: i === 4 }));
 }
 /** The way around a sub-layer: what each add gets besides, as an arc over the tiles between. */
 function around(engine, placed, left, top) {

@@ -1,5 +1,6 @@
 """What travels to the machine's page: a program, and what is seen where the kernel computes."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,14 +26,9 @@ def shown(p: Program, at: str) -> list[str]:
     return [name for tile, some in _tiles(p, at).items() for name in heads[tile] or [some[-1].name]]
 
 
-def rows_of(p: Program, at: str) -> dict[str, list[str]]:
-    """The tiles of a map by their titles, in a row for each group, as the page shows them."""
-    rows: dict[str, list[str]] = {}
-    for tile in _tiles(p, at):
-        group, _, own = tile[len(at) + 1 if at else 0 :].rpartition("/")
-        title = p.operations[tile].title if tile in p.operations else own
-        rows.setdefault(group.replace("/", " ") or "steps", []).append(title)
-    return rows
+TOWERS = ("encoder", "decoder")
+SIDE_BY_SIDE = re.compile(r"(head|expert) \d+")
+MANY = 6  # of what stands side by side in a picture
 
 
 def _tiles(p: Program, at: str) -> dict[str, list[Operation]]:
@@ -43,9 +39,72 @@ def _tiles(p: Program, at: str) -> dict[str, list[Operation]]:
             continue
         start = len(at) + 1 if at else 0
         path = name[start:].split("/")
-        tower = not at and path[0] in ("encoder", "decoder")
-        tiles.setdefault(name[:start] + "/".join(path[: 3 if tower else 2]), []).append(o)
+        tower = not at and path[0] in TOWERS
+        deep = 1 if SIDE_BY_SIDE.fullmatch(path[0]) else 3 if tower or path[1:2] == ["head"] else 2
+        tiles.setdefault(name[:start] + "/".join(path[:deep]), []).append(o)
     return tiles
+
+
+def map_of(p: Program, at: str) -> dict[str, dict[str, Any]]:
+    """A map's tiles by their titles, in the rows of the page, as `drawings.flow` takes them.
+
+    Heads, and experts, stand side by side; a memory is read by the steps that attend to it.
+    """
+    above, ends = set[str](), dict[str, str]()
+    found: dict[str, dict[str, Any]] = {"groups": {}, "breaks": {}, "read": {}}
+    for name, row in _rows(p, at).items():
+        own = [{o.name for o in some} for some in row.values()]
+        made = [{i for o in some for i in o.inputs} for some in row.values()]
+        apart = {i for i, before in enumerate([above, *own[:-1]]) if not made[i] & before}
+        titles = [_title(p, tile) for tile in row]
+        if len(titles) > MANY and len(apart - {0}) == len(titles) - 1:
+            titles = [*titles[: MANY - 2], "…", titles[-1]]
+        found["groups"][name], found["breaks"][name] = titles, apart & {*range(len(titles))}
+        for title, some in zip(titles, row.values(), strict=False):
+            if memory := ends.get(_memory(p, some)):
+                found["read"].setdefault(memory, []).append(f"{name}/{title}")
+        above = set().union(*own)
+        ends |= dict.fromkeys(own[-1], name)
+    return found
+
+
+def _memory(p: Program, some: Sequence[Operation]) -> str:
+    """Of which vectors of another text a tile's keys are made, if of any."""
+    pairs = [o.inputs for o in some if o.kind == "scores"]
+    return next((source_of(p, k) for q, k in pairs
+                 if p.operations[q].rows != p.operations[k].rows), "")  # fmt: skip
+
+
+def _title(p: Program, tile: str) -> str:
+    return p.operations[tile].title if tile in p.operations else tile.rpartition("/")[2]
+
+
+def _rows(p: Program, at: str) -> dict[str, dict[str, list[Operation]]]:
+    """The tiles of a map in rows, a part's own steps by what they are; none is called twice."""
+    rows: list[tuple[str, dict[str, list[Operation]]]] = []
+    for tile, some in _tiles(p, at).items():
+        home, _, own = tile[len(at) + 1 if at else 0 :].rpartition("/")
+        home = home.removesuffix("/head")  # one head has no box around it
+        home = f"{own.split()[0]}s" if not home and SIDE_BY_SIDE.fullmatch(own) else home
+        if not rows or rows[-1][0] != home:
+            rows.append((home, {}))
+        rows[-1][1][tile] = some
+    found: dict[str, dict[str, list[Operation]]] = {}
+    for home, row in rows:
+        name = _own(home, row) if home in ("", *TOWERS) else home.replace("/", " ")
+        count = sum(other.rstrip(" 0123456789") == name for other in found)
+        found[f"{name} {count + 1}" if count else name] = row
+    return found
+
+
+def _own(tower: str, row: Mapping[str, list[Operation]]) -> str:
+    """What a part's own steps are called."""
+    kinds = {some[0].kind for some in row.values()}
+    if "softmax" in kinds:
+        return "prediction"
+    if "embed" in kinds or "given" in kinds:
+        return f"{tower} words".strip()
+    return "add & norm" if "add" in kinds else "steps"
 
 
 def made_of(p: Program, cell: Cell) -> list[str]:
