@@ -144,6 +144,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "one turned head": lambda: drawn(
         22, MultiHeadAttention(5, 4, 1, rope=9.0, window=2, qk_norm=True), 5, how={"causal": True}
     ),
+    "many words": lambda: drawn(23, DecoderOnly(4100, 7, 2, 1, 4, 1), 4100),
     "rms decoder": lambda: drawn(20, Decoder(8, 4, 6, 1, activation="gelu", **NORMED), 8, 8),
 }
 

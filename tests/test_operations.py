@@ -1,13 +1,15 @@
 """Programs compute what PyTorch's modules and NumPy's functions compute, and say what is wrong."""
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import pytest
 import torch
-from small_models import CASES, compared, drawn
+from small_models import CASES, Case, compared, drawn
 from torch import nn
 
 from helpers import attention, blocks
-from helpers.layers import MultiHeadAttention
+from helpers.layers import MultiHeadAttention, ResidualLayer
 from helpers.models import DecoderOnly
 from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
 from workshop.machine.formulas import OFF, softmax
@@ -20,17 +22,47 @@ IDS = [2, 0, 5, 2]
 OF_MODULES = ("linear", "norm", "rms", "relu", "gelu", "gelu_tanh", "silu")
 
 
+def watched(program: Program, model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """The operations whose matrix is the output of a module, each with that module."""
+    parts, ops = dict(model.named_modules()), program.operations
+    for at, of in ((at, parts[name]) for at, name in program.origins.items()):
+        if isinstance(of, ResidualLayer) and at not in ops:
+            last = sum(f"{at}/add {i}" in ops for i in (1, 2, 3))  # its own output
+            yield f"{at}/{'add' if of.pre_norm else 'norm'} {last}", of
+        elif (
+            at in ops and ops[at].kind in OF_MODULES and "/expert " not in at
+        ):  # some tokens' alone
+            yield at, of
+
+
+def seen(case: Case) -> dict[str, np.ndarray]:
+    """What hooks see of the modules' outputs: (2, T, …), of norms in heads (2, H, T, …)."""
+    found: dict[str, np.ndarray] = {}
+
+    def keep(name: str) -> Callable:
+        return lambda *said: found.__setitem__(name, said[-1].numpy())
+
+    hooks = [of.register_forward_hook(keep(at)) for at, of in watched(case.program(), case.model)]
+    case()
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_program_computes_what_its_modules_compute(name):
-    """The output of both items of a batch, and the weights of every head."""
+    """Every module's output of both items of a batch, and the weights of every head."""
     case = CASES[name]()
-    ours = case()
+    ours, parts = case(), seen(CASES[name]())
+    assert parts
     for i in range(2):
         program = case.program(i)
         values = run(program, case.texts(i))
-        np.testing.assert_allclose(values[compared(program)], ours[i], atol=1e-6)
+        for at, both in ({compared(program): ours} | parts).items():
+            part = both[i] if both[i].ndim == 2 else np.concatenate(both[i], axis=1)
+            np.testing.assert_allclose(values[at], part[-len(values[at]) :], atol=1e-6, err_msg=at)
         modules = {op.name for op in program.operations.values() if op.kind in OF_MODULES}
-        assert modules <= program.origins.keys()  # for the browser's tests, by hooks
+        assert modules <= program.origins.keys()  # of which each is compared above
         heads = [head for part in case.model.modules() if isinstance(part, MultiHeadAttention)
                  for head in part.weights[i].numpy()]  # fmt: skip
         told = [values[op.name] for op in program.operations.values()

@@ -1,26 +1,24 @@
 """The machine's arithmetic in a real browser: its numbers, its sums, its changes, its speed.
 
-Numbers are held against PyTorch (hooks on the modules) and `program.run`; every sum that
-is written out is read and evaluated here, by another reader than the page's own.
+Numbers are held against `program.run`, which test_operations holds against PyTorch; every sum
+that is written out is read and evaluated here, by another reader than the page's own.
 """
 
 import base64
 import math
 import re
 import statistics
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
-from unittest.mock import Mock
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from small_models import single_steps
+from small_models import CASES, single_steps
 
-from helpers import attention, blocks, layers, models
-from helpers.pretrained.encoder import SentenceEncoder
-from workshop.machine.formulas import OFF
+from helpers import models
+from helpers.examples import APPLE
+from workshop.machine.formulas import FORMULAS, OFF
 from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
 from workshop.machine.program import Program, Values, run
@@ -91,197 +89,32 @@ def page(browser):
     assert not faults
 
 
-# ---------------------------------------------------------------- random models
+# ---------------------------------------------------------------- every number
 
 Texts = dict[str, list[int]]
 
 
-@dataclass
-class Case:
-    """A program, ids for its texts, and what PyTorch, or our NumPy functions, compute of them."""
+class Case(NamedTuple):
+    """A program, and ids for its texts."""
 
     program: Program
     texts: Texts
-    expected: Values
 
 
-PARTS = ("MultiHeadAttention", "EncoderLayer", "DecoderLayer", "Encoder", "Decoder")
+def small(name: str, i: int = 0) -> Case:
+    """A small random model; what it reads."""
+    case = CASES[name]()
+    return Case(case.program(i), case.texts(i))
 
 
-def options(rng: np.random.Generator) -> dict[str, Any]:
-    """Sizes and options of layers: widths are few, so that all is quick."""
-    heads = int(rng.integers(1, 5))
-    return {
-        "d_model": heads * int(rng.choice([2, 4])), "num_heads": heads,
-        "d_ff": int(rng.integers(3, 13)), "pre_norm": bool(rng.integers(2)),
-        "activation": str(rng.choice([*layers.ACTIVATIONS])), "bias": bool(rng.integers(2)),
-        "d_head": int(rng.integers(2, 5)) if rng.integers(2) else None,
-    }  # fmt: skip
-
-
-def since(rng: np.random.Generator) -> dict[str, Any]:
-    """Sizes and options of a language model as they have been since 2017."""
-    kv, group = (int(rng.integers(1, 3)) for _ in range(2))
-    experts = int(rng.integers(2, 5)) if rng.integers(2) else None
-    return {
-        "d_model": 4 * kv, "num_heads": kv * group, "num_kv_heads": kv, "d_head": 4,
-        "d_ff": int(rng.integers(3, 8)) if rng.integers(8) else None, "pre_norm": True,
-        "activation": str(rng.choice([*layers.ACTIVATIONS])) if rng.integers(3) else "silu",
-        "bias": bool(rng.integers(2)),
-        "rope": float(rng.choice([10.0, 10000.0])), "qk_norm": bool(rng.integers(2)),
-        "window": int(rng.integers(1, 6)) if rng.integers(2) else None, "num_experts": experts,
-        "rms_norm": bool(rng.integers(3)), "gated": bool(rng.integers(3)), "top_k": 2,
-        "eps": float(rng.choice([1e-6, 1e-3])),
-    }  # fmt: skip
-
-
-def vectors(rng: np.random.Generator, d: int) -> torch.Tensor:
-    return torch.tensor(rng.normal(size=(1, rng.integers(1, 8), d)), dtype=torch.float32)
-
-
-def ids(rng: np.random.Generator, vocab: int) -> list[int]:
-    return rng.integers(1, vocab, size=rng.integers(1, 8)).tolist()  # 0 is padding
-
-
-def part(rng: np.random.Generator, kind: str) -> tuple[torch.nn.Module, Callable]:
-    """One attention, layer or stack alone, and inputs: x, maybe with memory."""
-    how = options(rng)
-    d, heads = how["d_model"], how["num_heads"]
-    if kind == "MultiHeadAttention":
-        some = {key: how[key] for key in ("d_head", "bias")}
-        return layers.MultiHeadAttention(d, d, heads, **some), lambda: (vectors(rng, d),)
-    both = kind.startswith("Decoder")
-    stack = {"num_layers": 2} if kind in ("Encoder", "Decoder") else {}
-    made = getattr(models if stack else layers, kind)(**how, **stack)
-    return made, lambda: tuple(vectors(rng, d) for _ in range(1 + both))
-
-
-def language_model(rng: np.random.Generator) -> tuple[torch.nn.Module, Callable]:
-    """Decoder alone, once with many words; tied or not."""
-    vocab = int(rng.choice([9, 600, 5000]))
-    made = models.DecoderOnly(vocab, 8, **options(rng), num_layers=int(rng.integers(1, 3)),
-                              tie_weights=bool(rng.integers(2)))  # fmt: skip
-    return made, lambda: {"text": ids(rng, vocab)}
-
-
-def translator(rng: np.random.Generator) -> tuple[torch.nn.Module, Callable]:
-    made = models.Transformer(9, 11, **options(rng), num_layers=int(rng.integers(1, 3)))
-    return made, lambda: {"text": ids(rng, 9), "written": ids(rng, 11)}
-
-
-def sentence_encoder(rng: np.random.Generator) -> tuple[torch.nn.Module, Callable]:
-    how = {key: x for key, x in options(rng).items() if key in ("d_model", "num_heads", "d_ff")}
-    made = SentenceEncoder(20, 8, 2, **how, num_layers=2, tokenizer=Mock())
-    return made, lambda: {"text": ids(rng, 20)}
-
-
-def of_today(rng: np.random.Generator) -> tuple[torch.nn.Module, Callable]:
-    """A language model as they are written since 2017."""
-    made = models.DecoderOnly(9, 8, **since(rng), num_layers=int(rng.integers(1, 3)))
-    return made, lambda: {"text": ids(rng, 9)}
-
-
-def cases(seed: int, sentences: int) -> Iterator[Case]:
-    """A random model, all its parameters too, with some sentences; from 100 on those of today."""
-    rng = np.random.default_rng(seed)
-    kinds = (language_model, translator, sentence_encoder)
-    made, sentence = (
-        of_today(rng) if seed >= 100
-        else kinds[seed % 4 - 1](rng) if seed % 4 else part(rng, PARTS[seed // 4 % 5])
-    )  # fmt: skip
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        for parameter in made.eval().parameters():
-            parameter.normal_(0.1, 0.6)
-    program = None
-    for _ in range(sentences):
-        given = sentence()
-        alone = isinstance(given, tuple)
-        if alone or program is None:
-            program = describe(made, *(x[0] for x in given)) if alone else describe(made)
-        texts = dict.fromkeys(("text", "memory"), ()) if alone else given
-        inputs = given if alone else [torch.tensor([part]) for part in given.values()]
-        yield Case(program, texts, seen(program, made, inputs))
-
-
-MODULES = ("linear", "norm", "rms", "relu", "gelu", "gelu_tanh", "silu")  # a module's output
-
-
-def watched(program: Program, made: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
-    """The operations whose matrix is the output of a module, each with that module."""
-    parts = dict(made.named_modules())
-    for at, name in program.origins.items():
-        of = parts[name]
-        if isinstance(of, layers.ResidualLayer) and at not in program.operations:
-            last = sum(f"{at}/add {i}" in program.operations for i in (1, 2, 3))  # its own output
-            yield f"{at}/{'add' if of.pre_norm else 'norm'} {last}", of
-        elif at in program.operations and program.operations[at].kind in MODULES:
-            if "/expert " not in at:  # of which only some tokens ask
-                yield at, of
-
-
-def side_by_side(x: torch.Tensor) -> torch.Tensor:
-    """A matrix; of what a norm makes of all heads, (H, T, d_head), all heads' features in a row."""
-    return x if x.ndim == 2 else x.transpose(0, 1).flatten(1)
-
-
-def seen(program: Program, made: torch.nn.Module, inputs: Any) -> Values:
-    """What PyTorch computes: modules' outputs by hooks, heads' weights, the model's output."""
-    found: Values = {}
-
-    def keep(name: str) -> Callable:
-        return lambda *said: found.__setitem__(name, side_by_side(said[-1][0]).numpy().copy())
-
-    hooks = [of.register_forward_hook(keep(name)) for name, of in watched(program, made)]
-    with torch.no_grad():
-        output = made(*inputs)[0]
-    for hook in hooks:
-        hook.remove()
-    for at, name in program.origins.items():
-        of = dict(made.named_modules())[name]
-        if isinstance(of, layers.MultiHeadAttention):
-            one = (f"{at}/head/weights",) if of.num_heads == 1 else (
-                f"{at}/head {h + 1}/weights" for h in range(of.num_heads))  # fmt: skip
-            found |= zip(one, of.weights[0].numpy(), strict=True)
-    return found | ends(program, made, output)
-
-
-def ends(program: Program, made: torch.nn.Module, output: torch.Tensor) -> Values:
-    """The model's output, by the names of the last operations."""
-    if isinstance(made, SentenceEncoder):
-        mean = output.mean(dim=0, keepdim=True)
-        return {"mean": mean.numpy(), "sentence": torch.nn.functional.normalize(mean).numpy()}
-    if not program.output.endswith("next"):
-        return {program.output: output.numpy()}
-    logits = program.operations[program.output].inputs[0]
-    output = output[-1:] if not program.operations[logits].rows else output
-    return {logits: output.numpy(), program.output: output.softmax(-1).numpy()}
-
-
-def by_hand(rng: np.random.Generator, T: int = 6) -> Case:
-    """A model of arrays: attention, two encoder layers and an output, as notebooks write it."""
-    heads, d, V = int(rng.integers(1, 4)), 12, 7
-    drawn = lambda *shape: rng.normal(size=shape).astype(np.float32)  # noqa: E731
-    square = lambda *names: {name: drawn(d, d) for name in names}  # noqa: E731
-    qkvo = ("W_q", "W_k", "W_v", "W_o")
-    layer = [{"attn": square(*qkvo) | {"num_heads": heads}, "norm1": drawn(2, d),
-              "ffn": {"W1": drawn(d, 5), "b1": drawn(5), "W2": drawn(5, d), "b2": drawn(d)},
-              "norm2": drawn(2, d)} for _ in range(2)]  # fmt: skip
-    model = square(*qkvo) | {"table": drawn(V, d), "output": drawn(d, V), "num_heads": heads}
-    model |= {"positions": True if heads % 2 else drawn(9, d), "causal": True, "encoder": layer}
-    text = rng.integers(V, size=T)
-    x = model["table"][text][None]
-    x = blocks.add_positions(x) if heads % 2 else x + model["positions"][:T]
-    mask = attention.causal_mask(T)
-    x = attention.multi_head_attention(x, *(model[W] for W in qkvo), heads, mask)
-    for each in layer:
-        x = blocks.encoder_layer(x, each)
-    logits = (x @ model["output"])[0]
-    expected = {"logits": logits, "next": attention.softmax(logits)}
-    return Case(of_arrays(model | {"encoder": layer}), {"text": text.tolist()}, expected)
-
-
-# ---------------------------------------------------------------- every number
+def sentences(program: Program, texts: Texts) -> Iterator[Texts]:
+    """What is read, and four texts of any words and lengths."""
+    yield texts
+    rng = np.random.default_rng(0)
+    tables = {op.rows: op.weights[0] for op in program.operations.values() if op.kind == "embed"}
+    for _ in range(4):
+        yield {of: rng.integers(1, len(program.weights[table]), rng.integers(1, 8)).tolist()
+               for of, table in tables.items()}  # fmt: skip
 
 
 def same(found: Values, expected: Values) -> None:
@@ -289,29 +122,19 @@ def same(found: Values, expected: Values) -> None:
         np.testing.assert_allclose(found[name], array, **CLOSE, err_msg=name)
 
 
-TODAY = range(100, 116)
+@pytest.mark.parametrize("name", CASES)
+def test_every_number_is_that_of_the_program(page, name):
+    """Two inputs of each model, five sentences where it reads words."""
+    for case in (small(name), small(name, 1)):
+        page.load(case.program)
+        for texts in sentences(*case):
+            same(page.run(texts), run(case.program, texts))
 
 
-@pytest.mark.parametrize("seed", [*range(20), *TODAY])
-def test_every_number_is_that_of_pytorch(page, seed):
-    """36 models × 5 sentences: what hooks see in PyTorch, and all else as NumPy computes it."""
-    loaded = None
-    for case in cases(seed, 5):
-        if case.program is not loaded:
-            page.load(loaded := case.program)
-        found = page.run(case.texts)
-        assert len(case.expected) >= 3
-        same(found, case.expected)
-        same(found, run(case.program, case.texts))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_model_of_arrays_is_computed_as_in_numpy(page, seed):
-    case = by_hand(np.random.default_rng(seed))
-    page.load(case.program)
-    found = page.run(case.texts)
-    same(found, case.expected)
-    same(found, run(case.program, case.texts))
+def test_no_kind_of_operation_is_left_out():
+    programs = [case().program() for case in CASES.values()]
+    programs += [program for program, *_ in single_steps().values()]
+    assert {op.kind for p in programs for op in p.operations.values()} == {*FORMULAS}
 
 
 # ---------------------------------------------------------------- every sum
@@ -402,14 +225,13 @@ def check_sums(page: Page, places: list) -> list[dict]:
     return told
 
 
-@pytest.mark.parametrize("seed", [*range(9), *TODAY])
-def test_every_sum_of_a_small_model_gives_the_number_shown(page, seed):
-    one = by_hand(np.random.default_rng(9), 3) if seed == 8 else next(cases(seed, 1))
+@pytest.mark.parametrize("name", CASES)
+def test_every_sum_of_a_small_model_gives_the_number_shown(page, name):
+    one = small(name)
     page.load(one.program)
     values = page.run(one.texts)
-    small = [name for name in values if values[name].size < 500]
-    told = check_sums(page, every_place(values, small))
-    check_sums(page, drawn(np.random.default_rng(seed), values, 200))
+    told = check_sums(page, every_place(values, [n for n, x in values.items() if x.size < 500]))
+    check_sums(page, drawn(np.random.default_rng(0), values, 200))
     summed = {*TERMS, "norm", "softmax", "rms", "rotate", "silu", "route"}
     kinds = {op.kind for op in one.program.operations.values()} & summed
     without = {x["kind"] for x in told if " = " in x["formula"]}
@@ -432,7 +254,7 @@ def test_every_number_of_a_single_step_is_numpy_s_and_written_out(page, name):
 
 @pytest.mark.parametrize("scale", [1e-4, 30.0, 1e6])
 def test_sums_hold_for_weights_of_any_size(page, scale):
-    case = by_hand(np.random.default_rng(4), 4)
+    case = small("notebook 12")
     for array in case.program.weights.values():
         array *= scale
     page.load(case.program)
@@ -452,7 +274,7 @@ def larger() -> list[Case]:
     read = [*range(1, 60), 3, 1, 4, 1, 5]
     texts = [{"text": read[:12], "written": read[20:32]}, {"text": read}, {"text": read}]
     return [
-        Case(describe(made), text, {})
+        Case(describe(made), text)
         for made, text in zip((translates, writes, today), texts, strict=True)
     ]
 
@@ -511,11 +333,10 @@ def switched(case: Case) -> Iterator[tuple[list[dict], float]]:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # a vector of zeros has no length of 1
-@pytest.mark.parametrize("seed", [*range(8), *TODAY[:6]])
-def test_a_change_does_what_it_does_in_numpy(page, seed):
+@pytest.mark.parametrize("name", CASES)
+def test_a_change_does_what_it_does_in_numpy(page, name):
     """Each operation switched off; inputs, weights and scores set; several; the temperature."""
-    random = seed < 4 or seed in TODAY
-    case = next(cases(seed, 1)) if random else by_hand(np.random.default_rng(seed), 4)
+    case = small(name)
     page.load(case.program)
     before = page.run(case.texts)
     for changes, temperature in switched(case):
@@ -524,14 +345,14 @@ def test_a_change_does_what_it_does_in_numpy(page, seed):
     same(page.run(case.texts), before)  # nothing was left behind
 
 
-@pytest.mark.parametrize("seed", [*range(3), *TODAY[6:9]])
-def test_sums_tell_what_was_changed(page, seed):
+@pytest.mark.parametrize("name", ["gpt", "notebook 12", "decoder", "llama", "qwen", "mixtral"])
+def test_sums_tell_what_was_changed(page, name):
     """After every change all sums hold; what was set or switched off says so."""
-    case = next(cases(seed, 1)) if seed in TODAY else by_hand(np.random.default_rng(seed), 3)
+    case = small(name)
     page.load(case.program)
     for changes, temperature in switched(case):
         values = page.run(case.texts, changes, temperature)
-        places = drawn(np.random.default_rng(seed), values, 60)
+        places = drawn(np.random.default_rng(0), values, 60)
         check_sums(page, places)
         for change in changes[-1:]:
             told = check_sums(page, every_place(values, [change["at"]]))
@@ -546,13 +367,13 @@ def test_sums_tell_what_was_changed(page, seed):
 def test_nothing_is_claimed_where_there_is_no_number(page):
     """NaN and infinite weights: "no number", and no sum; what is finite keeps its sum."""
     for strange in (math.nan, math.inf, -math.inf):
-        case = by_hand(np.random.default_rng(2), 3)
-        case.program.weights["attention/q, k, v/q/W_q"][1, 2] = strange
+        case = small("notebook 12")
+        case.program.weights["encoder/layer 1/attention/q, k, v/q/W_q"][1, 2] = strange
         page.load(case.program)
         values = page.run(case.texts)
         with np.errstate(invalid="ignore"):
             same(values, run(case.program, case.texts))
-        names = [name for name in values if "layer" not in name]
+        names = [name for name in values if "encoder/layer 1/attention" in name]
         told = page.explain(every_place(values, names))
         lost = [one for one in told if math.isnan(one["x"])]
         assert len(lost) > 20 and all(one["formula"] == one["shown"] for one in lost)
@@ -561,10 +382,10 @@ def test_nothing_is_claimed_where_there_is_no_number(page):
 
 
 def test_what_is_hidden_or_has_no_key_is_told(page):
-    case = by_hand(np.random.default_rng(3), 3)
+    case = small("gpt")
     page.load(case.program)
     (head, *_) = [op.name for op in case.program.operations.values() if op.kind == "mask"]
-    page.run(case.texts, [{"at": head, "row": 1, "values": [-1e999] * 3}])
+    page.run(case.texts, [{"at": head, "row": 1, "values": [-1e999] * 4}])
     told = check_sums(page, [[head, 0, 2], [head.replace("masked", "weights"), 1, 0]])
     assert "comes later" in told[0]["words"] and told[0]["formula"] == "−∞"
     assert told[1]["formula"] == "0.0"
@@ -633,7 +454,7 @@ def paced(page: Page, case: Case, what: str, bar: float) -> None:
 
 def test_speed(page):
     """Bars: apple and its like 8 ms, the translator 33 ms, 4 layers × 8 heads × 64 tokens 50 ms."""
-    apple = by_hand(np.random.default_rng(0), 6)
-    names = ["arrays", "translator", "4 × 8 heads", "4 × 8 heads of today"]
+    apple = Case(of_arrays(APPLE), {"text": [*range(6)]})
+    names = ["apple", "translator", "4 × 8 heads", "4 × 8 heads of today"]
     for case, what, bar in zip([apple, *larger()], names, [8, 33, 50, 50], strict=True):
         paced(page, case, what, bar)
