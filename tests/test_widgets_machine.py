@@ -3,23 +3,21 @@
 import copy
 import json
 import zlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from helpers.examples import APPLE, APPLE_WORDS
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention
 from helpers.models import DecoderOnly, Transformer
 from workshop.machine import machine
 from workshop.machine.machine import Machine
-from workshop.machine.program import run
 
-WORDS = "the shop sells apple and banana laptop".split()
-TABLE = [[0, 0, 0], [0, 1, 3], [1, 0, 2], [2, 2, 0], [0, 0, 0], [4, 0, 1], [0, 4, 1]]
-HALF = [[0.5, 0], [0, 0.5], [0, 0]]
-ONE = [[1, 0], [0, 1], [0, 0]]
-ARRAYS = {"table": TABLE, "W_q": ONE, "W_k": HALF, "W_v": ONE}
+WORDS = APPLE_WORDS
+ARRAYS = {name: array for name, array in APPLE.items() if name != "names"}
 SENTENCE = "the shop sells apple and banana"
 FRENCH = ["<pad>", "<start>", "<end>", "le", "chat", "noir"]
 
@@ -39,12 +37,8 @@ def one():
 class Letters:
     """A tokenizer of the kind that Hugging Face's is, for the letters a to g."""
 
-    class Cut:
-        def __init__(self, text):
-            self.tokens, self.ids = list(text), [ord(c) - ord("a") for c in text]
-
     def encode(self, text):
-        return self.Cut(text)
+        return SimpleNamespace(tokens=list(text), ids=[ord(c) - ord("a") for c in text])
 
     def decode(self, ids):
         return "".join(chr(ord("a") + i) for i in ids)
@@ -206,13 +200,6 @@ def test_of_a_head_of_today_the_kernel_sends_all_that_is_seen(today, monkeypatch
     assert {"layer 1/norm 1", "next", *(f"{at}/{step}" for step in steps)} <= set(sent)
 
 
-def test_words_and_picture_say_what_is_open(two):
-    shown = Machine(two, "shop sells", (WORDS, FRENCH), at="encoder/layer 1")
-    assert repr(shown).startswith("A model opened at encoder/layer 1, on “shop sells”")
-    data, metadata = shown._repr_mimebundle_()
-    assert data["text/plain"] == metadata["image/png"]["alt"]
-
-
 LAYERS = {
     "": "cross-attention → add → norm → feed-forward → add → norm; prediction: logits → next word; "
     "encoder layer 1 is read by decoder layer 1/cross-attention.",
@@ -222,14 +209,16 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("at", LAYERS)
-def test_a_map_in_words_is_in_the_order_of_what_is_made_of_what(two, at):
+def test_words_and_picture_say_what_is_open_in_the_order_of_what_is_made_of_what(two, at):
     shown = Machine(two, "shop sells", (WORDS, FRENCH), at=at)
-    assert shown.picture().alt.endswith(LAYERS[at])
+    data, metadata = shown._repr_mimebundle_()
+    assert data["text/plain"] == metadata["image/png"]["alt"] == repr(shown)
+    assert repr(shown).startswith(f"A model opened at {at or 'its map'}, on “shop sells”")
+    assert repr(shown).endswith(LAYERS[at])
 
 
-def test_many_heads_are_some_in_a_picture_and_all_in_the_program():
-    layer = MultiHeadAttention(24, 24, 12)
-    shown = Machine(layer, ["a", "b"], x=np.ones((2, 24)), at="attention")
+def test_of_many_heads_a_picture_shows_some():
+    shown = Machine(MultiHeadAttention(24, 24, 12), ["a", "b"], x=np.ones((2, 24)), at="attention")
     assert "heads: head 1, head 2, head 3, head 4, …, head 12;" in shown.picture().alt
 
 
@@ -305,9 +294,3 @@ def test_the_features_of_a_module_have_names_too():
     assert both._program.names == {"x": list("abc"), "q": ["c", "d"]}
     with pytest.raises(TypeError, match="names is 3, but must be lists"):
         Machine(layer, words, x=np.ones((2, 4)), names=3)
-
-
-def test_it_computes_what_operations_compute(one):
-    shown = Machine(one, SENTENCE, WORDS, temperature=2.0)
-    expected = run(shown._program, {"text": [0, 1, 2, 3, 4, 5]}, (), 2.0)
-    assert all(np.array_equal(value, expected[name]) for name, value in shown.values.items())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from browser.axe import fetch, violations
-from browser.harness import Lab, Missing, Offline, Server, launch
+from browser.harness import RECORD, Lab, Missing, Offline, Server, launch
 
 
 def pytest_collection_modifyitems(items) -> None:
@@ -95,6 +95,13 @@ def page_of(browser, tmp_path, ci):
     yield pages
     pages.context.close()
     assert not pages.faults, "\n".join(pages.faults)
+
+
+@pytest.fixture
+def read_of(page_of):
+    """As `page_of`; the page's canvas keeps what it is told to draw, for `harness.drawn`."""
+    page_of.context.add_init_script(RECORD)
+    return page_of
 
 
 @pytest.fixture(scope="session")

@@ -295,6 +295,31 @@ def numbers(root) -> np.ndarray:
     return np.array(root.locator("data").evaluate_all("all => all.map(d => Number(d.value))"))
 
 
+# What a canvas was told to draw since it was cleared; `read_of` has a page keep it.
+RECORD = """for (const name of ["fillText", "bezierCurveTo", "lineTo", "roundRect"]) {
+  const of = CanvasRenderingContext2D.prototype;
+  const [draw, clear] = [of[name], of.clearRect];
+  of[name] = function (...how) { (this.canvas[name] ??= []).push(how); draw.apply(this, how); };
+  of.clearRect = function (...how) { this.canvas[name] = []; clear.apply(this, how); };
+}"""
+
+
+def board(root):
+    """The machine's canvas."""
+    return root.locator("canvas[tabindex='0']")
+
+
+def drawn(page, what: str = "fillText") -> list:
+    """What the board shows: [text, x, y, …] of each text, or the numbers of each curve or line."""
+    frames(page, 3)
+    return board(page).evaluate(f"canvas => canvas.{what}")
+
+
+def words(page) -> list[str]:
+    """The texts that the board shows."""
+    return [text for text, *_ in drawn(page)]
+
+
 def pixels(canvas) -> np.ndarray:
     """What a canvas shows: (height, width, 4) red, green, blue, opacity, 0 to 255."""
     address = canvas.evaluate("c => c.toDataURL('image/png')")
