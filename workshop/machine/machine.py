@@ -228,10 +228,16 @@ class Machine(Widget):
         """The ids of other sentences; unless given, of words drawn by lot. None of a part alone."""
         if not others:
             return [] if self._fixed else by_lot(self._program, self._ids_of(*texts))
-        pairs = [(one,) if isinstance(one, str) else one for one in as_list("others", others)]
+        pairs = [
+            (one,) if isinstance(one, str) else as_list("others", one)
+            for one in as_list("others", others)
+        ]
         if wrong := [pair for pair in pairs if len(pair) != len(self._sides)]:
             raise ValueError(f"others has {said(wrong[0])}, but needs {' and '.join(self._sides)}")
-        return [self._ids_of(*(as_text("others", text) for text in pair)) for pair in pairs]
+        try:
+            return [self._ids_of(*(as_text("others", text) for text in pair)) for pair in pairs]
+        except ValueError as error:
+            raise ValueError(f"others cannot be read: {error}") from None
 
     def _ids_of(self, *texts: str) -> dict[str, list[int]]:
         return {of: self._read(of, text)[1] for of, text in zip(self._sides, texts, strict=False)}
