@@ -4,9 +4,9 @@ Rooms, in the order of the course; each imports only those before it:
 
     shapes                                  are arguments as the formulas need them?
     text → attention → blocks → decoding    NumPy, every function as its formula
-    cache → modern → layers → models        PyTorch modules of the same mathematics
+    masks, rotary, cache → modern → layers, adapters → models   PyTorch, the same mathematics
     inside                                  heads scored and switched off, activations patched
-    training                                a translator, from its sentences to its ablations
+    training, writer                        a translator, its sentences and ablations; a writer
     pretrained                              MiniLM, GPT-2, Llama, loaded into the same layers
 
 What draws, shows, checks and grades stands beside it, in `workshop`, which it never imports.

@@ -1,6 +1,6 @@
 """Which query may read which key, and attention among those, in PyTorch.
 
-Masks are boolean, True where attention is allowed.
+Masks are boolean, True where attention is allowed. Those of NumPy stand in attention.py.
 """
 
 import torch

@@ -93,7 +93,7 @@ def test_the_larger_a_number_of_a_batch_the_stronger_its_tint(shown, array, shar
     found = grounds(shown(array, colour="q"))
     assert {ground[0] for ground in found if ground} <= {colours.OF["q"]}
     seen = [ground[1] if ground else 0 for ground in found]
-    assert seen == pytest.approx(tables.STRONGEST * np.array(shares), abs=1 / 255)
+    assert seen == pytest.approx(tables.MOST_OPAQUE * np.array(shares), abs=1 / 255)
 
 
 @pytest.mark.parametrize("colour", colours.OF)

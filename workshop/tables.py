@@ -104,7 +104,7 @@ def table_text(cells: list[list[str]], names: Sequence[str], head: Sequence[str]
     )
 
 
-STRONGEST = 0.45  # of a colour in the largest number's cell: black and white ink stay readable
+MOST_OPAQUE = 0.45  # of a colour in the largest number's cell: black and white ink stay readable
 _TINTS = OF | {"context": "#808080"}  # black would show on no dark page
 
 
@@ -121,7 +121,7 @@ def _shares(array: np.ndarray, colour: str) -> np.ndarray:
 def _grounds(array: np.ndarray, colour: str) -> np.ndarray:
     """The style of each cell: its colour, so thin that the page's ground, light or dark, shows."""
     shares = _shares(array, colour_of("colour", colour))
-    opacities = np.rint(255 * STRONGEST * shares).astype(int)
+    opacities = np.rint(255 * MOST_OPAQUE * shares).astype(int)
     styles = [f"background:{_TINTS[colour]}{n:02x}" if n else "" for n in opacities.flat]
     return np.array(styles, dtype=object).reshape(array.shape)
 

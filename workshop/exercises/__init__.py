@@ -40,4 +40,4 @@ def find(name: str) -> Exercise:
 
 def nearest(name: str) -> str:
     """The name of an exercise that is most like this one, "" if none is."""
-    return (*difflib.get_close_matches(name, exercises(), n=1, cutoff=0.5), "")[0]
+    return (*difflib.get_close_matches(name, exercises(), n=1, cutoff=0.6), "")[0]

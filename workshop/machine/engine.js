@@ -1,5 +1,5 @@
 // The machine's arithmetic: every number of a model, from its list of operations. One short function
-// a kind, beside its line of NumPy in program.py. A matrix is { data, rows, columns }.
+// a kind, beside its line of NumPy in formulas.py. A matrix is { data, rows, columns }.
 
 /** Where the values of a run keep its texts and changes, for sums.js; no operation is named so. */
 export const RUN = Symbol("run");

@@ -1,5 +1,5 @@
 // Attention weights under dropout: one draw, the mean of many, and its error.
-import { limits } from "./colour.js";
+import { limits } from "./pixels.js";
 import { arrays, button, control, fmt, frame, h, put, row, visible } from "./shared.js";
 import { initialize } from "./keep.js";
 import { Lines } from "./lines.js";

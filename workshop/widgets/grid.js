@@ -1,5 +1,5 @@
 // A matrix as coloured cells with labels, read with the mouse, a finger or the arrow keys.
-import { limits, paint } from "./colour.js";
+import { limits, paint } from "./pixels.js";
 import { FONT, fmt, h, sheet, visible } from "./shared.js";
 
 const MOVES = {

@@ -1,5 +1,5 @@
 // Attention as a heatmap: scores become weights in the browser, one head or all of them.
-import { limits, paint, softmax } from "./colour.js";
+import { limits, paint, softmax } from "./pixels.js";
 import {
   arrays,
   button,
