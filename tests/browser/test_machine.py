@@ -385,6 +385,7 @@ def test_a_finger_drags_a_number_and_scrolls_beside_it(page_of):
 
     def swipe(x: float) -> tuple[float, bool]:
         """How far the board goes up with the finger, and whether a number changed."""
+        page.wait_for_timeout(600)  # what was swiped goes on for a while
         page.evaluate("scrollTo(0, 0)")
         board(page).evaluate("canvas => canvas.scrollIntoView({ block: 'center' })")
         start = board(page).bounding_box()

@@ -31,7 +31,8 @@ export class Board {
       this.spot,
     );
     // A finger on a number drags it; anywhere else it scrolls. Only this can say so in time.
-    const hold = (event) => drags(this.under(event.touches[0]) ?? {}) && event.preventDefault();
+    const hold = (event) =>
+      event.cancelable && drags(this.under(event.touches[0]) ?? {}) && event.preventDefault();
     this.canvas.addEventListener("touchstart", hold, { passive: false });
     this.pixels = h("canvas");
   }
