@@ -92,6 +92,20 @@ def drawn_machine(**where) -> Machine:
     return Machine(model, "my green cow", (ENGLISH, FRENCH), written="<start> vache", **where)
 
 
+OF_A_KERNEL = f"""
+import torch
+from helpers.models import DecoderOnly
+from workshop.machine import machine
+torch.manual_seed(16)
+model = DecoderOnly(7, 16, 8, 2, 16, 1).eval()
+for parameter in (p for p in model.parameters() if p.ndim > 1):
+    torch.nn.init.normal_(parameter, std=0.5)
+machine.IN_BROWSER = 10
+m = machine.Machine(model, "my green cow", {ENGLISH})
+m
+"""
+
+
 def guess(page, n: int):
     return page.locator(".asks button").nth(n)
 
@@ -204,6 +218,21 @@ def test_without_a_kernel_nothing_pretends(page_of, monkeypatch):
     asked = drawn_machine(asked=[next(iter(shown.output)), "", "gone"])
     assert answer(page_of(asked)) == asked.why(asked.asked[0]).sentences
     assert len(asked.kept["why"]["sweep"]) == len(asked.why(asked.asked[0]).without)
+
+
+def test_a_kernel_answers_for_a_model_of_its_own(lab):
+    notebook = lab.run(OF_A_KERNEL)
+    root = notebook.widget(0)
+    guess(root, 0).click()
+    told = answer(root)
+    word = next(iter(notebook.value("m.output")))
+    assert notebook.value("[m._remote, len(m.learned), m.asked]") == [True, 0, [word]]
+    assert told == notebook.value("m.why(m.asked[0]).sentences")
+    root.get_by_role("button", name="what if it were gone?").click()
+    root.get_by_text("words that are missed").wait_for()
+    left = notebook.value('m.why(m.asked[0]).without["layer 1/feed-forward"]')
+    table = root.locator(".why table").first.inner_text()
+    assert f"{left[0]:.2f}, lead {left[1]:.1f}".replace("-", "−") in table
 
 
 def test_axe_finds_nothing(page_of, axe):
