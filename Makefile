@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets format links fresh grade ablations writer clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets measure-why format links fresh grade ablations writer clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -86,6 +86,9 @@ bench: $(READY) ## measure our layers beside PyTorch's, the key-value cache, Min
 
 bench-widgets: $(READY) ## measure the machine and the heatmap in a browser, beside PyTorch, interact, BertViz
 	$(BIN)/python tools/bench_widgets.py
+
+measure-why: $(READY) ## measure how often *why this word* finds the reason, and its links beside hooks
+	$(BIN)/python tools/measure_why.py
 
 format: $(READY) ## fix and format code and notebooks
 	$(BIN)/python -m ruff check --fix
