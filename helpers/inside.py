@@ -47,14 +47,8 @@ def switched_off(model: nn.Module, head: Head | list[Head]) -> Iterator[None]:
     """
     with ExitStack() as hooks:
         for one in head if isinstance(head, list) else [head]:
-            attention, own = _head(model, one)
-
-            def without(_: nn.Module, args: tuple, own: slice = own) -> Tensor:
-                joined = args[0].clone()  # (B, T, H · d_head): the contexts side by side
-                joined[..., own] = 0
-                return joined
-
-            hooks.callback(attention.W_o.register_forward_pre_hook(without).remove)
+            attention, own = _head(model, one)  # features of the contexts, side by side
+            hooks.enter_context(_changed({(attention.W_o, True): _set(0, columns=own)}))
         yield
 
 
@@ -79,11 +73,9 @@ def patched(model: nn.Module, at: str, *, source: Any = None, values: Any = None
     def put(x: Tensor) -> Tensor:
         if max(rows, default=0) >= x.shape[-2]:
             raise ValueError(f"rows has {max(rows)}, but {x.shape[-2]} tokens are read: no cache")
-        x = x.clone()  # (B, T, d)
-        x[:, rows] = values[rows].to(x)
-        return x
+        return _set(values[rows].to(x), rows)(x)
 
-    with _changed(model, at, put):
+    with _changed(_at(model, at, put)):
         yield
 
 
@@ -124,14 +116,9 @@ def logit_lens(model: DecoderOnly, ids: Tensor) -> Tensor:
     nostalgebraist (2020).
     """
     stream: list[Tensor] = []
-    hooks = [model.layers[0].register_forward_pre_hook(lambda _, args: stream.append(args[0]))]
-    hooks += [layer.register_forward_hook(lambda _, args, out: stream.append(out))
-              for layer in model.layers]  # fmt: skip
-    try:
+    spots = [(model.layers[0], True), *((layer, False) for layer in model.layers)]
+    with _changed(dict.fromkeys(spots, _noted(stream))):
         model(ids)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return model.output(model.norm(torch.stack(stream)))
 
 
@@ -164,13 +151,18 @@ def _head(model: nn.Module, head: Head) -> tuple[MultiHeadAttention, slice]:
     found = {}
     attentions = [part for part in model.named_modules() if isinstance(part[1], MultiHeadAttention)]
     for n, (name, attention) in enumerate(attentions, 1):
-        for h, own in enumerate(_heads(attention)):
-            place = attention, slice(h * attention.d_head, (h + 1) * attention.d_head)
-            found[f"{_path(model, name)}/{own}"] = found[n, h + 1] = place
+        for h, (head_name, own) in enumerate(_heads(attention).items(), 1):
+            found[f"{_path(model, name)}/{head_name}"] = found[n, h] = attention, own
     names = [name for name in found if isinstance(name, str)]
     if head not in (names if hasattr(model, "decoder") else found):
         raise ValueError(f"head is {head!r}, but must be one of {', '.join(names)}")
     return found[head]
+
+
+def _heads(attention: MultiHeadAttention) -> dict[str, slice]:
+    """The names of its heads, an only one without a number, and the joined features of each."""
+    H, d = attention.num_heads, attention.d_head
+    return {"head" if H == 1 else f"head {h + 1}": slice(h * d, (h + 1) * d) for h in range(H)}
 
 
 def _path(model: nn.Module, name: str) -> str:
@@ -182,56 +174,70 @@ def _path(model: nn.Module, name: str) -> str:
     return re.sub(r"norm(\d)", r"norm \1", name).replace(".", "/").replace("_", "-")
 
 
-class _Step(NamedTuple):
-    """Where a step is seen: what a module gives in its n-th call of several, or is given (0)."""
-
-    module: nn.Module
-    call: int = 1
-    calls: int = 1  # in one forward
+Change = Callable[[Tensor], Tensor]
+Spot = tuple[nn.Module, bool]  # what a module is given (True), or what it gives
 
 
-def _steps(model: nn.Module) -> dict[str, _Step]:
-    """The steps of a model that hooks see, by their paths."""
+def _steps(model: nn.Module) -> dict[str, tuple[Spot, int, int]]:
+    """The steps that hooks see, by their paths: where, in which call (from 0) of how many."""
     found = {}
     for name, part in model.named_modules():
         path = _path(model, name)
-        found[path] = _Step(part)
+        found[path] = (part, False), 0, 1
         if isinstance(part, Stack):
-            begin = path.removesuffix("layers")
             fed = model.norm if hasattr(model, "segments") else part[0]  # a norm comes first there
-            found[f"{begin}x + positions"] = _Step(fed, call=0)
+            found[path.removesuffix("layers") + "x + positions"] = (fed, True), 0, 1
         elif isinstance(part, ResidualLayer):
             calls = sum(hasattr(child, "normalized_shape") for child in part.children())
-            for k in range(1, calls + 1):
-                found[f"{path}/add {k}"] = _Step(part.stream, k, calls)
+            for k in range(calls):
+                found[f"{path}/add {k + 1}"] = (part.stream, False), k, calls
     return found
 
 
 @contextmanager
-def _changed(model: nn.Module, at: str, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """Within this, a step's matrix is what `change` makes of it."""
+def _changed(changes: Mapping[Spot, Change]) -> Iterator[None]:
+    """Within this, what modules are given, or give, is what the changes make of it."""
+    with ExitStack() as hooks:
+        for (part, given), change in changes.items():
+            if given:
+                hook = part.register_forward_pre_hook(lambda _, x, f=change: (f(x[0]), *x[1:]))
+            else:
+                hook = part.register_forward_hook(lambda _, x, out, f=change: f(out))
+            hooks.callback(hook.remove)
+        yield
+
+
+def _at(model: nn.Module, at: str, change: Change) -> dict[Spot, Change]:
+    """A change of a step's matrix, as one of what a module is given or gives."""
     steps, count = _steps(model), itertools.count()
     if at not in steps:
         sums = next(name for name in steps if name.endswith("/add 1"))
         raise ValueError(f"at is {at!r}, but must be a step such as {sums!r}")
-    module, call, calls = steps[at]
-    if call == 0:
-        hook = module.register_forward_pre_hook(lambda _, args: (change(args[0]), *args[1:]))
-    else:
-        hook = module.register_forward_hook(
-            lambda _, args, out: change(out) if next(count) % calls == call - 1 else out
-        )
-    try:
-        yield
-    finally:
-        hook.remove()
+    spot, call, calls = steps[at]
+    return {spot: lambda x: change(x) if next(count) % calls == call else x}
+
+
+def _set(values: Any, rows: Any = slice(None), columns: slice = slice(None)) -> Change:
+    """Rows and columns of a matrix, or all of them, are these values."""
+
+    def change(x: Tensor) -> Tensor:
+        x = x.clone()  # (B, T, d)
+        x[:, rows, columns] = values
+        return x
+
+    return change
+
+
+def _noted(seen: list[Tensor]) -> Change:
+    """What comes is noted, and goes on as it is."""
+    return lambda x: seen.append(x) or x
 
 
 @torch.no_grad()
 def _values(model: nn.Module, at: str, source: Any) -> Tensor:
     """The matrix of a step while the model reads another text: (T, d)."""
     seen: list[Tensor] = []
-    with in_mode(model, training=False), _changed(model, at, lambda x: seen.append(x) or x):
+    with in_mode(model, training=False), _changed(_at(model, at, _noted(seen))):
         model(*_texts(model, source))
     return seen[-1][0]
 
@@ -281,10 +287,9 @@ def _wanted(logits: Tensor, word: int | Tensor, rather_than: int | None) -> Tens
     for name, i in (("word", word), ("rather_than", rather_than)):
         if i is not None and not 0 <= i < len(logits):
             raise ValueError(f"{name} is {i}, but must be an id from 0 to {len(logits) - 1}")
-    word_at = F.one_hot(torch.tensor(word), len(logits)).to(logits)
-    if rather_than is None:
-        return word_at - 1 / len(logits)
-    return word_at - F.one_hot(torch.tensor(rather_than), len(logits)).to(logits)
+    one, other = (0 if i is None else F.one_hot(torch.tensor(i), len(logits)).to(logits)
+                  for i in (word, rather_than))  # fmt: skip
+    return one - (1 / len(logits) if rather_than is None else other)
 
 
 def _take_apart(model: nn.Module, parts: Parts, hooks: ExitStack) -> None:
@@ -293,18 +298,22 @@ def _take_apart(model: nn.Module, parts: Parts, hooks: ExitStack) -> None:
     for weight in model.parameters():
         hooks.callback(weight.requires_grad_, weight.requires_grad)
         weight.requires_grad_()
+    parts += _constants(model, side)
     for name, part in model.named_modules():
-        kind = next((kind for kind in SPLIT if isinstance(part, kind)), None)
-        own, split, b = SPLIT.get(kind, ("", None, ""))
-        if split is not None:
-            hook = _noting(parts, partial(split, side, _path(model, name), part))
-            hooks.callback(getattr(part, own, part).register_forward_hook(hook).remove)
-        if b and (bias := getattr(getattr(part, own, part), "bias", None)) is not None:
-            parts.append((f"{_path(model, name)}/{b}", bias, bias))
-    constants = {"segment": "segments.weight", "positions": "positions.weight"}
-    constants = constants if hasattr(model, "segments") else {f"{side}logits/b": "output.bias"}
-    known = dict(model.named_parameters())  # BERT's tables are read without calling them
-    parts += [(name, known[w], known[w]) for name, w in constants.items() if w in known]
+        for own, split, b in (SPLIT[kind] for kind in SPLIT if isinstance(part, kind)):
+            added, path = getattr(part, own, part), _path(model, name)
+            hook = _noting(parts, partial(split, side, path, part))
+            hooks.callback(added.register_forward_hook(hook).remove)
+            if b and (bias := getattr(added, "bias", None)) is not None:
+                parts.append((f"{path}/{b}", bias, bias))
+
+
+def _constants(model: nn.Module, side: str) -> Parts:
+    """The output's bias, or BERT's tables, which are read without calling them."""
+    names = {"segment": "segments.weight", "positions": "positions.weight"}
+    names = names if hasattr(model, "segments") else {f"{side}logits/b": "output.bias"}
+    known = dict(model.named_parameters())
+    return [(name, known[w], known[w]) for name, w in names.items() if w in known]
 
 
 def _noting(parts: Parts, split: Callable) -> Callable:
@@ -318,14 +327,8 @@ def _noting(parts: Parts, split: Callable) -> Callable:
 
 
 def _heads_add(_: str, path: str, part: MultiHeadAttention, joined: Tensor, out: Tensor) -> tuple:
-    each = zip(joined.split(part.d_head, -1), part.W_o.weight.split(part.d_head, 1), strict=True)
-    return part.W_o.bias, {f"{path}/{head}": x @ W.T
-                           for head, (x, W) in zip(_heads(part), each, strict=True)}  # fmt: skip
-
-
-def _heads(attention: MultiHeadAttention) -> list[str]:
-    H = attention.num_heads  # an only head has no number
-    return ["head"] if H == 1 else [f"head {h}" for h in range(1, H + 1)]
+    return part.W_o.bias, {f"{path}/{head}": joined[..., own] @ part.W_o.weight[:, own].T
+                           for head, own in _heads(part).items()}  # fmt: skip
 
 
 def _rows_add(side: str, path: str, table: nn.Module, x: Tensor, out: Tensor) -> tuple:
@@ -342,7 +345,7 @@ def _frozen(_: str, path: str, norm: nn.Module, x: Tensor, out: Tensor) -> tuple
     return (y if getattr(norm, "bias", None) is None else y + norm.bias), {}
 
 
-SPLIT: dict[type | None, tuple[str, Callable, str]] = {  # what of it, how; and what its bias is
+SPLIT: dict[type, tuple[str, Callable, str]] = {  # what of it, how; and what its bias is
     MultiHeadAttention: ("W_o", _heads_add, "out/b"),
     FeedForward: ("W2", lambda side, path, part, x, out: (  # experts are one part
         part.W2.bias, {path.split("/expert ")[0]: x @ part.W2.weight.T}), "out/b"),
@@ -359,10 +362,6 @@ class Said(NamedTuple):
 
     probability: float
     lead: float
-
-
-Spot = tuple[nn.Module, bool]  # what a module is given (True), or what it gives
-Cut = dict[Spot, Callable[[Tensor], Tensor]]
 
 
 @torch.no_grad()
@@ -383,65 +382,42 @@ def sweep(model: nn.Module, source: Any, word: int, rather_than: int | None = No
 
         said = {}
         for name, cut in _cuts(model, seen, mean):
-            logits = _run(model, source, cut)[0, row]
+            with _changed(cut):
+                logits = model(*_texts(model, source))[0, row]
             lead = (logits @ _wanted(logits, word, rather_than)).item()
             said[name] = Said(logits.softmax(dim=-1)[word].item(), lead)
         return said
 
 
-def _run(model: nn.Module, source: Any, cut: Cut) -> Tensor:
-    with ExitStack() as hooks:
-        for (part, given), change in cut.items():
-            if given:
-                hook = part.register_forward_pre_hook(lambda _, args, f=change: f(args[0]))
-            else:
-                hook = part.register_forward_hook(lambda _, args, out, f=change: f(out))
-            hooks.callback(hook.remove)
-        return model(*_texts(model, source))
-
-
 def _seen(model: nn.Module, source: Any) -> dict[Spot, Tensor]:
     """What a model's maps and feed-forwards are given and give for a text: (T, d) each."""
-    seen = {}
-    with ExitStack() as hooks:
-        for part in model.modules():
-            if isinstance(part, nn.Linear | FeedForward | MixtureOfExperts):
-
-                def keep(part: nn.Module, args: tuple, out: Tensor) -> None:
-                    seen[part, True], seen[part, False] = args[0][0], out[0]
-
-                hooks.callback(part.register_forward_hook(keep).remove)
+    kinds = nn.Linear, FeedForward, MixtureOfExperts
+    parts = [part for part in model.modules() if isinstance(part, kinds)]
+    seen: dict[Spot, list[Tensor]] = {(part, at): [] for part in parts for at in (True, False)}
+    with _changed({spot: _noted(found) for spot, found in seen.items()}):
         model(*_texts(model, source))
-    return seen
+    return {spot: found[-1][0] for spot, found in seen.items() if found}
 
 
-def _cuts(model: nn.Module, seen: dict[Spot, Tensor],
-          mean: Callable) -> Iterator[tuple[str, Cut]]:  # fmt: skip
+Cuts = Iterator[tuple[str, dict[Spot, Change]]]
+
+
+def _cuts(model: nn.Module, seen: dict[Spot, Tensor], mean: Callable) -> Cuts:
     """Each part's name, and what is changed to be without it."""
     yield "", {}
     for name, part in model.named_modules():
         path = _path(model, name)
         if path.endswith("/feed-forward") and (part, False) in seen:
-            yield path, {(part, False): _set(slice(None), mean(part, False))}
-        if not isinstance(part, MultiHeadAttention):
-            continue
-        for h, head in enumerate(_heads(part)):
-            own = slice(h * part.d_head, (h + 1) * part.d_head)
-            yield (
-                f"{path}/{head}",
-                {(part.W_o, True): _set(slice(None), mean(part.W_o, True)[own], own)},
-            )
-        for j in range(len(seen[part.W_k, False])):
-            cut = {(W, False): _set(j, mean(W, False)) for W in (part.W_k, part.W_v)}
-            if not path.endswith("cross-attention"):  # a word still reads itself
-                cut[part.W_o, True] = _set(j, seen[part.W_o, True][j])
-            yield f"{path}/word {j + 1}", cut
+            yield path, {(part, False): _set(mean(part, False))}
+        elif isinstance(part, MultiHeadAttention):
+            yield from _attention_cuts(path, part, seen, mean)
 
 
-def _set(rows: Any, values: Tensor, columns: slice = slice(None)) -> Callable:
-    def change(x: Tensor) -> Tensor:
-        x = x.clone()  # (1, T, d)
-        x[:, rows, columns] = values
-        return x
-
-    return change
+def _attention_cuts(path: str, part: MultiHeadAttention, seen: dict, mean: Callable) -> Cuts:
+    for head, own in _heads(part).items():
+        yield f"{path}/{head}", {(part.W_o, True): _set(mean(part.W_o, True)[own], columns=own)}
+    for j in range(len(seen[part.W_k, False])):
+        cut = {(W, False): _set(mean(W, False), j) for W in (part.W_k, part.W_v)}
+        if not path.endswith("cross-attention"):  # a word still reads itself
+            cut[part.W_o, True] = _set(seen[part.W_o, True][j], j)
+        yield f"{path}/word {j + 1}", cut
