@@ -20,24 +20,14 @@ from workshop.arguments import (
     as_whole,
     said,
 )
-from workshop.arguments import ROOM as MOST_ROWS
-from workshop.drawings import flow, head, matrix, product
-from workshop.drawings.sheet import Drawing
 from workshop.figures import Picture
 from workshop.machine.formulas import OFF
 from workshop.machine.of_arrays import names_of, of_arrays
-from workshop.machine.program import (
-    Operation,
-    Program,
-    Values,
-    check_option,
-    predicts,
-    run,
-    source_of,
-)
+from workshop.machine.picture import Still, asking
+from workshop.machine.program import Program, Values, check_option, predicts, run
 from workshop.machine.told import Answer
 from workshop.machine.why import Why, by_lot
-from workshop.machine.wire import exactly, joined, made_of, map_of, needed, packed, shown
+from workshop.machine.wire import exactly, joined, made_of, needed, packed, shown
 from workshop.widgets.base import Widget, pack, program, visible
 from workshop.widgets.traits import Entries, Number, Text, Whole
 
@@ -110,7 +100,7 @@ class Machine(Widget):
         )
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
         if isinstance(asker, str):
-            side = self._asking(as_text("at", where.get("at", "")))
+            side = asking(p, as_text("at", where.get("at", "")), self._sides)
             asker = _place_of(asker, self._read(side, written if side == "written" else text)[0])
         where["asker"] = asker
         self._others = others if self._remote else self._texts_of(others, text, written)
@@ -389,61 +379,11 @@ class Machine(Widget):
 
     def picture(self) -> Picture:
         """The drawing of the part that is open, small, since only where nothing runs it is seen."""
-        drawing = self._drawing()
+        at = self._program, self.at, self.asker
+        drawing = Still(*at, self.values, self.tokens, changed=bool(self.changes)).drawing()
         self.words = f"{self._in_words()} {drawing.alt}"
         drawing.png, drawing.alt = drawing.small(), self.words
         return drawing
-
-    def _drawing(self) -> Drawing:
-        """A head as one word's way through it, a step as its matrix, all else as its parts."""
-        p, at, now = self._program, self.at, self.values
-        if p.step and not at:
-            return self._step(p.operations[p.step])
-        if f"{at}/scores" not in p.operations:
-            return self._matrix(at) if at in p.operations else flow(**map_of(p, at))
-        masked = p.operations.get(f"{at}/masked")
-        asked = (*p.operations[f"{at}/scores"].inputs, p.operations[f"{at}/context"].inputs[1])
-        q, k, v = (p.operations[name] for name in asked)
-        far = masked is not None and "window" in masked.options
-        if self.changes or far or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
-            return self._matrix(f"{at}/weights")
-        source = source_of(p, k.name)
-        return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
-                    self._asker(), causal=masked is not None)  # fmt: skip
-
-    def _asking(self, at: str) -> str:
-        """Whose words ask in a part: those of its first head."""
-        heads = [o for o in self._program.operations.values() if o.kind == "scores"]
-        return next((o.rows for o in heads if o.name.startswith(at)), self._sides[0])
-
-    def _step(self, op: Operation) -> Drawing:
-        """A product as such; all else as what comes out of it, beside what was before if small."""
-        factors, now, text = [*op.inputs, *op.weights], self.values, self.tokens["text"]
-        if op.kind in ("linear", "scores") and factors[0] != factors[1]:
-            A, B = (now.get(name, self._program.weights.get(name)) for name in factors)
-            names = [factors[0], factors[1].split("/")[-1] + "ᵀ" * (op.kind == "scores"), op.title]
-            return product(A, B.T if op.kind == "scores" else B, names, rows=text)
-        if op.kind == "softmax":
-            chain = ["scores", "scaled", "weights"]
-            stacked = np.vstack([now[name] for name in chain])
-            return matrix(stacked, "scores", rows=chain, columns=text)
-        if op.kind == "norm":
-            both = np.hstack([now["add"], now["norm"]])
-            return matrix(both, op.colour, rows=text, title="x + sublayer(x), and normed")
-        return self._matrix(op.name)
-
-    def _asker(self) -> int:
-        newest = len(self.tokens[self._asking(self.at)]) - 1
-        return newest if self.asker is None else min(self.asker, newest)
-
-    def _matrix(self, name: str) -> Drawing:
-        op, array, tokens = self._program.operations[name], self.values[name], self.tokens
-        known = {"features": self._program.names.get(name.split("/")[-1])} | tokens
-        rows, columns = (known.get(of) or range(1, n + 1) for of, n in
-                         zip((op.rows, op.columns), array.shape, strict=True))  # fmt: skip
-        if len(rows) > MOST_ROWS:
-            array, rows = array[:MOST_ROWS], rows[:MOST_ROWS]
-        return matrix(array, op.colour, rows=rows, columns=columns, title=op.title)
 
     def _in_words(self) -> str:
         p = self._program
