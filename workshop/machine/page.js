@@ -18,22 +18,21 @@ import { cellText } from "./formula.js";
 import { explain } from "./sums.js";
 import { inLetters } from "./letters.js";
 import { Board } from "./board.js";
-import { cacheOf, newest, parent } from "./cache.js";
+import { parent } from "./cache.js";
 import { isHead, largestOf, mapScene, namesOf, numberKey, placeOf, stageScene } from "./scenes.js";
 import { headScene } from "./head.js";
 import { WhyPanel } from "./why_page.js";
+import { PAD, Writing, wordsOf } from "./writing.js";
 
 const AWAY =
   "This is computed by Python. If nothing appears, run the cell that shows this machine.";
 const SAVED = "Saved state: run the cell to change it.";
-const PAD = "<pad>"; // what fills up texts
 const PATIENCE = 3000; // ms for the kernel to answer
 /** Numbers that nobody sets by hand, and why. */
 const CHOSEN = {
   "one-hot": "A one-hot row is chosen by its word: type another word.",
   ids: "This number stands for a word: type another word.",
 };
-const wordsOf = (text) => text.trim().split(/\s+/).filter(Boolean);
 /** The weights of a row when one is set by hand: the others share what is left as before. */
 function rebalanced(own, j, value) {
   const [share, others] = [Math.max(0, Math.min(1, value)), 1 - own[j]];
@@ -71,7 +70,7 @@ async function render({ model, el }) {
     tokens: {},
     texts: {},
   };
-  let [stale, playing, start] = [true, 0, null];
+  let [stale, start] = [true, null];
   let [alive, asked] = [!remote || Boolean(model.widget_manager), 0]; // a page alone has no kernel
   const get = (name) => model.get(name);
   const { root, redraw, close } = frame(model, el, draw);
@@ -244,9 +243,9 @@ async function render({ model, el }) {
       ...list.map((one, n) => live(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n))),
       live("put all back", () => putBack(() => true)),
     );
-    if (last) predict();
+    const words = last ? writing.update(alive) : [];
+    why?.offer(words);
     why?.update();
-    if (last && kept.open) tellCache();
   }
   function nameOf(change) {
     const { at: name, off, values, row: i, column } = change;
@@ -278,47 +277,6 @@ async function render({ model, el }) {
       ];
     });
   }
-  /** The likeliest next words: [word, probability, what it was before]. */
-  function following() {
-    if (remote) return view.kept.next;
-    const [old, fresh] = [newest(view.before[last.name]), newest(view.values[last.name])];
-    const best = (p) => [...p.keys()].sort((a, b) => p[b] - p[a]);
-    const shown = [...new Set([...best(fresh).slice(0, 5), best(old)[0]])].sort(
-      (a, b) => fresh[b] - fresh[a],
-    );
-    return shown
-      .filter((id, k) => !k || fresh[id] || old[id])
-      .map((id) => [vocab[grows][id], fresh[id], old[id]]);
-  }
-  function predict() {
-    const rows = following();
-    const wide = rows.some(([, now, was]) => now !== was); // a small change is seen in four decimals
-    const ended = rows[0]?.[0] === program.end ? "it has ended" : "nothing follows";
-    const done = ended === "it has ended" || !(rows[0]?.[1] > 0);
-    writer.textContent = done ? ended : "write a word";
-    for (const way of [writer, draws, play]) way.disabled = done || !alive;
-    if (done) stop();
-    const bar = (p, name) =>
-      Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
-    const title = `after “${visible(view.tokens[grows].at(-1), 12)}”:`;
-    why?.offer(rows.map(([word]) => word));
-    next.firstChild.textContent = title;
-    guesses.forEach((guess, k) => {
-      const [word, now, was] = rows[k] ?? [];
-      guess.hidden = word === undefined;
-      guess.disabled = done || !writes || !alive;
-      if (guess.hidden) return;
-      guess.title = `append “${visible(word, 14)}”`;
-      guess.replaceChildren(
-        h("span", {}, visible(word, 14)),
-        h("strong", {}, cellText(now, wide)),
-        bar(now, "bar"),
-        ...(wide ? [bar(was, "bar was")] : []),
-        h("small", {}, wide ? `was ${cellText(was, true)}` : ""),
-      );
-    });
-  }
-  const tellCache = () => cache.replaceChildren(...cacheOf(engine, view, sides));
 
   // ---------------------------------------------------------------- what is done
   const show = (path) => (alive || isHere(path)) && put(model, "at", path);
@@ -409,38 +367,6 @@ async function render({ model, el }) {
     },
   });
 
-  // ---------------------------------------------------------------- writing
-  function write(word = following().find(([likely]) => likely !== PAD)[0]) {
-    if (!program.step) kept.open = true;
-    if (wordsOf(get(grows)).length >= room) return stop();
-    put(model, "cell", []);
-    put(model, grows, remote && !vocab[grows] ? get(grows) + word : `${get(grows).trim()} ${word}`);
-  }
-  function stop() {
-    clearInterval(playing);
-    [playing, play.textContent] = [0, "play"];
-  }
-  /** A word drawn by lot, as likely as its bar is long. */
-  function drawn() {
-    let left = Math.random();
-    const p = newest(view.values[last.name]);
-    return vocab[grows][
-      Math.max(
-        0,
-        p.findIndex((x) => (left -= x) < 0),
-      )
-    ];
-  }
-  const writer = button("write a word", () => write());
-  const draws = button("draw a word", () => write(drawn()));
-  const guesses = Array.from({ length: 6 }, (_, k) => button("", () => write(following()[k][0])));
-  for (const guess of guesses) guess.className = "guess";
-  const play = button("play", () => {
-    if (playing) return stop();
-    playing = setInterval(() => (root.isConnected ? write() : stop()), 700);
-    play.textContent = "pause";
-  });
-
   // ---------------------------------------------------------------- the page
   const shownSides = program.step && fixed ? [] : sides; // a step's words stand at its numbers
   const fields = shownSides.map((side) => {
@@ -497,31 +423,24 @@ async function render({ model, el }) {
     h("div", { "aria-live": "polite" }, title, letters, sum),
     row(was, trailOf),
   );
-  const called = { className: "row guesses", role: "group", "aria-label": "next word" };
-  const next = h("div", called, ...(last ? ["", ...guesses] : []));
-  const cache = h("div", { className: "cache" });
-  const kept = h(
-    "details",
-    { ontoggle: () => kept.open && view.values && tellCache() },
-    h("summary", {}, "what is kept while it writes"),
-    cache,
-  );
   const range = { min: 0.1, max: 10, step: 0.01, value: get("temperature"), log: true };
   const heat = slider("temperature", range, (t) => put(model, "temperature", t));
-  const writes = last && !fixed;
+  const writing = new Writing({ model, program, engine, view, last });
   const knobs = program.knobs.map((knob) => knobOf(engine, model, knob));
   if (engine.operations.some(predicts)) knobs.push(heat);
-  const controls = [...(writes ? [writer, ...(remote ? [] : [draws]), play] : []), ...knobs];
-  const writing = controls.length ? [row(...controls)] : [];
-  if (writes && !program.step) writing.push(kept);
-  const why = writes ? new WhyPanel({ model, program, engine, view, open, redraw }) : null;
+  const controls = [...writing.buttons, ...knobs];
+  const ways = [
+    ...(controls.length ? [row(...controls)] : []),
+    ...(writing.writes && !program.step ? [writing.kept] : []),
+  ];
+  const why = writing.writes ? new WhyPanel({ model, program, engine, view, open, redraw }) : null;
   root.classList.add("machine");
   root.append(
     row(...fields),
     note,
-    next,
+    writing.next,
     ...(why ? [why.asks, why.element] : []),
-    ...writing,
+    ...ways,
     crumbs,
     bar,
     marks,
@@ -551,6 +470,6 @@ async function render({ model, el }) {
     model.on("msg:custom", answered);
   }
   await (remote ? receive() : changed());
-  return () => (stop(), close());
+  return () => (writing.stop(), close());
 }
 export default { initialize, render };
