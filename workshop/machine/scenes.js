@@ -31,13 +31,9 @@ export function largestOf({ data }) {
 }
 /** The same for a picture: a few giants among many numbers would leave all others white. */
 function scaleOf({ data }) {
-  let [most, sum] = [EQUAL, EQUAL];
-  for (const x of data) {
-    const size = Math.abs(x);
-    if (size === Infinity || size !== size) continue;
-    sum += size;
-    if (size > most) most = size;
-  }
+  let sum = EQUAL;
+  for (const x of data) if (Number.isFinite(x)) sum += Math.abs(x);
+  const most = largestOf({ data });
   return data.length > 400 ? Math.min(most, (4 * sum) / data.length) : most;
 }
 const differs = (a, b) => a !== b && !(Math.abs(a - b) < EQUAL) && (a === a || b === b);
@@ -77,9 +73,9 @@ export function placeOf(view, { name, row, column }) {
 
 // ---------------------------------------------------------------- the map
 
-/** The operations below a path; all of them below "", the whole model. */
-export const below = (engine, path) =>
-  engine.operations.filter(({ name }) => !path || name === path || name.startsWith(`${path}/`));
+/** Whether a name is in a path; all are in "", the whole model. */
+export const inside = (name, path) => !path || name === path || name.startsWith(`${path}/`);
+export const below = (engine, path) => engine.operations.filter(({ name }) => inside(name, path));
 export const isHead = (engine, at) => Boolean(engine.by[`${at}/scores`]);
 
 /** The children of a group in rows, [{path, tiles}]: its own steps, and a row for each group in it. */
@@ -494,10 +490,8 @@ function likeliest({ engine, values }, name) {
   return newest.reduce((best, x, j) => (x > newest[best] ? j : best), 0) - 2;
 }
 /** What the rows of something learned stand for: words in a table, else features, named or not. */
-function weightRows({ engine, tokens }, { kind, rows, inputs }, count) {
-  if (kind === "embed") return engine.program.vocab[rows];
-  if (kind === "given" && tokens[rows]) return tokens[rows];
-  const named = inputs[0] && featuresOf(engine, inputs[0].name, count);
-  if (named?.length === count) return named;
-  return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
+function weightRows(view, { kind, rows, inputs }, count) {
+  if (kind === "embed") return view.engine.program.vocab[rows];
+  if (kind === "given" && view.tokens[rows]) return view.tokens[rows];
+  return namesOf(view, "", count, "", inputs[0]?.name);
 }
