@@ -22,47 +22,47 @@ const largestFirst = (map) => [...map.keys()].sort((a, b) => map.get(b) - map.ge
 
 /** What an operation's row adds along a covector g: its own parts, and the covectors of its inputs. */
 function apart(op, values, g, row) {
-  const [input, x] = [op.inputs[0], values[op.inputs[0]?.name]];
-  const own = () => dot(rowOf(values[op.name], row), g);
-  const bias = (name, by = 1) =>
-    values[`${name}/b`] ? [[`${name}/b`, by * dot(values[`${name}/b`].data, g)]] : [];
-  const whole = (biases) => [
-    [homeOf(op.name), own() - total(biases, ([, adds]) => adds)],
-    ...biases,
-  ];
-  const learned = (key) => values[`${op.name}/${key}`]?.data;
-  switch (op.kind) {
-    case "add":
-      return [[], op.inputs.map((one) => [one, g, row])];
-    case "norm":
-    case "rms": {
-      const shift = learned("shift");
-      const [gain, all] = [learned("gain"), op.kind === "norm" ? centred : (some) => some];
-      const some = all(rowOf(x, row));
-      const size = Math.sqrt(total(some, (y) => y * y) / some.length + op.options.eps);
-      const below = all(g.map((y, k) => y * (gain?.[k] ?? 1))).map((y) => y / size);
-      return [shift ? [[`${op.name}/shift`, dot(shift, g)]] : [], [[input, below, row]]];
-    }
-    case "linear": {
-      if (BENT.has(input.kind)) return [whole(bias(op.name)), []];
-      const W = values[op.weights[0]];
-      const below = Float64Array.from(range(W.rows, (k) => dot(rowOf(W, k), g)));
-      return [bias(op.name), [[input, below, row]]];
-    }
-    case "blend": {
-      const shares = rowOf(x, row);
-      return [whole(op.inputs.slice(1).flatMap(({ name }, e) => bias(name, shares[e]))), []];
-    }
-    case "join": {
-      const d = g.length / op.inputs.length;
-      return [[], op.inputs.map((one, h) => [one, g.subarray(h * d, (h + 1) * d), row])];
-    }
-    case "last":
-      return [[], [[input, g, x.rows - 1]]];
-    case "mix":
-      return [[[homeOf(op.name), own()]], []];
+  const [input] = op.inputs;
+  if (op.kind === "add") return [[], op.inputs.map((one) => [one, g, row])];
+  if (op.kind === "norm" || op.kind === "rms") return throughNorm(op, values, g, row);
+  if (op.kind === "last") return [[], [[input, g, values[input.name].rows - 1]]];
+  if (op.kind === "join") {
+    const d = g.length / op.inputs.length;
+    return [[], op.inputs.map((one, h) => [one, g.subarray(h * d, (h + 1) * d), row])];
   }
-  return [[[op.name, own()]], []];
+  if (op.kind === "linear" && !BENT.has(input.kind)) {
+    const W = values[op.weights[0]];
+    const below = Float64Array.from(range(W.rows, (k) => dot(rowOf(W, k), g)));
+    return [biasOf(values, op.name, g), [[input, below, row]]];
+  }
+  return [ends(op, values, g, row), []];
+}
+/** What the way back stops at: a head, a feed-forward with its biases, a word, its place. */
+function ends({ kind, name, inputs }, values, g, row) {
+  const adds = dot(rowOf(values[name], row), g);
+  if (!["mix", "linear", "blend"].includes(kind)) return [[name, adds]];
+  const shares = kind === "blend" ? rowOf(values[inputs[0].name], row) : [];
+  const experts = [...shares].flatMap((share, e) => biasOf(values, inputs[e + 1].name, g, share));
+  const biases = kind === "linear" ? biasOf(values, name, g) : experts;
+  return [[homeOf(name), adds - total(biases, ([, x]) => x)], ...biases];
+}
+function biasOf(values, name, g, by = 1) {
+  const b = values[`${name}/b`];
+  return b ? [[`${name}/b`, by * dot(b.data, g)]] : [];
+}
+/** gain (x − mean x) / s + shift, s as it is, back to (gain g − mean(gain g)) / s. */
+function throughNorm({ kind, name, inputs: [input], options }, values, g, row) {
+  const [gain, shift] = ["gain", "shift"].map((key) => values[`${name}/${key}`]?.data);
+  const all = kind === "norm" ? centred : (some) => some;
+  const some = all(rowOf(values[input.name], row));
+  const size = Math.sqrt(total(some, (y) => y * y) / some.length + options.eps);
+  const below = all(g.map((y, k) => y * (gain?.[k] ?? 1))).map((y) => y / size);
+  return [shift ? [[`${name}/shift`, dot(shift, g)]] : [], [[input, below, row]]];
+}
+/** The share of the lead that is lost, if there is a rival, else of the probability. */
+export function lostOf(now, after, hasRival) {
+  const key = hasRival ? "lead" : "probability";
+  return (now[key] - after[key]) / Math.max(Math.abs(now[key]), 1e-12);
 }
 
 export class Why {
@@ -146,30 +146,25 @@ export class Why {
   }
   run = (cut) => this.engine.run(this.texts, [...this.changes, ...cut]);
   without = (cut) => this.said(this.run(cut));
-  /** The share of the lead that is lost, if there is a rival, else of the probability. */
-  lost(after) {
-    const key = this.rival === null ? "probability" : "lead";
-    return (this.now[key] - after[key]) / Math.max(Math.abs(this.now[key]), 1e-12);
-  }
-  gone(path) {
+  lost = (after) => lostOf(this.now, after, this.rival !== null);
+  /** A row as it is in a run, and as it is on the mean of the other sentences. */
+  there = (at, row, values = this.values) => ({ at, row, values: rowOf(values[at], row) });
+  lacking = (at, row) => ({ at, row, values: this.means[at] });
+  /** All rows of what a part gives. */
+  whole(path, make) {
     const at = this.outputs.get(path);
-    return range(this.values[at].rows, (row) => ({ at, row, values: this.means[at] }));
+    return range(this.values[at].rows, (row) => make(at, row));
   }
-  there(path) {
-    const at = this.outputs.get(path);
-    return range(this.values[at].rows, (row) => ({ at, row, values: rowOf(this.values[at], row) }));
-  }
-  forgotten = (a, row) => [a.keys, a.values].map((at) => ({ at, row, values: this.means[at] }));
+  gone = (path) => this.whole(path, this.lacking);
+  forgotten = (a, row) => [a.keys, a.values].map((at) => this.lacking(at, row));
   unread(a, row) {
     const own = a.asks === a.reads ? a.heads.map((head) => `${head}/context`) : [];
-    const kept = own.map((at) => ({ at, row, values: rowOf(this.values[at], row) }));
-    return [...this.forgotten(a, row), ...kept];
+    return [...this.forgotten(a, row), ...own.map((at) => this.there(at, row))];
   }
   /** What a cut changes in what one word reads, and nothing else of it. */
   only(a, asker, cut, heads = a.heads) {
     const values = this.run(cut);
-    const contexts = heads.map((head) => `${head}/context`);
-    return contexts.map((at) => ({ at, row: asker, values: rowOf(values[at], asker) }));
+    return heads.map((head) => this.there(`${head}/context`, asker, values));
   }
   unlinked = (a, asker, j, heads) => this.only(a, asker, this.forgotten(a, j), heads);
   /** All that the sweep switches off: [path, changes]. */
@@ -216,8 +211,8 @@ export class Why {
   }
   *carried(at) {
     const paths = [...this.outputs.keys()];
-    const mended = (some) =>
-      -this.lost(this.without([...this.gone(at), ...some.flatMap((other) => this.there(other))]));
+    const back = (other) => this.whole(other, this.there);
+    const mended = (some) => -this.lost(this.without([...this.gone(at), ...some.flatMap(back)]));
     const alone = new Map();
     for (const other of paths.slice(paths.indexOf(at) + 1)) {
       alone.set(other, mended([other]));
@@ -268,31 +263,32 @@ export class Why {
     return largestFirst(found).slice(0, MOST);
   }
   *told({ a, j, after }, asker, above) {
-    const alone = new Map();
+    const [worst, alone] = yield* this.worstHead(a, j, asker[1]);
+    const one = this.lost(alone) >= 0.8 * this.lost(after);
+    const [at, heads] = one ? [worst, 1] : [a.at, a.heads.length];
+    const step = { at, asker, word: [a.reads, j], heads };
+    const steps = [{ ...step, kind: above ? "had read" : "read", after: one ? alone : after }];
+    if (this.lost(alone) < LEAST)
+      steps.push({ ...step, kind: "together", at: worst, after: alone });
+    if (!above) return steps;
+    const keyed = this.keyed(above, this.unlinked(a, asker[1], j));
+    if (this.lost(keyed) >= LEAST)
+      steps.push({ ...step, kind: "as key", at: above.a.at, after: keyed, heads: 1 });
+    return steps;
+  }
+  /** The head whose reading of a word alone is missed most, and what is said without that. */
+  *worstHead(a, j, asker) {
+    const alone = [];
     for (const head of a.heads) {
-      alone.set(head, this.without(this.unlinked(a, asker[1], j, [head])));
+      alone.push([head, this.without(this.unlinked(a, asker, j, [head]))]);
       yield;
     }
-    const worst = largestFirst(new Map([...alone].map(([head, one]) => [head, this.lost(one)])))[0];
-    const one = this.lost(alone.get(worst)) >= 0.8 * this.lost(after);
-    const [word, heads] = [[a.reads, j], one ? 1 : a.heads.length];
-    const step = { at: one ? worst : a.at, asker, word, heads };
-    const steps = [
-      { ...step, kind: above ? "had read" : "read", after: one ? alone.get(worst) : after },
-    ];
-    if (this.lost(alone.get(worst)) < LEAST)
-      steps.push({ ...step, kind: "together", at: worst, after: alone.get(worst) });
-    if (above) {
-      const keyed = this.keyed(above, this.unlinked(a, asker[1], j));
-      if (this.lost(keyed) >= LEAST)
-        steps.push({ ...step, kind: "as key", at: above.a.at, after: keyed, heads: 1 });
-    }
-    return steps;
+    return alone.reduce((worst, one) => (this.lost(one[1]) > this.lost(worst[1]) ? one : worst));
   }
   /** What is said if a cut changes nothing but the key of a word for the one that read it. */
   keyed({ a, j, asker }, cut) {
-    const values = rowOf(this.run(cut)[a.keys], j);
-    return this.without(this.only(a, asker[1], [{ at: a.keys, row: j, values }]));
+    const key = this.there(a.keys, j, this.run(cut));
+    return this.without(this.only(a, asker[1], [key]));
   }
 }
 

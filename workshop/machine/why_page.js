@@ -2,7 +2,8 @@
 import { button, h, put, row, visible } from "../widgets/shared.js";
 import { total } from "./engine.js";
 import { cellText } from "./formula.js";
-import { EVERY, Why, heights, inFrames, lens } from "./why.js";
+import { inside } from "./scenes.js";
+import { EVERY, Why, heights, inFrames, lens, lostOf } from "./why.js";
 
 const NONE = "No step was found: there is no word whose reading alone is missed by a tenth.";
 const LINES = 12; // parts that are listed singly
@@ -11,13 +12,25 @@ const inQuotes = (word) => `“${visible(word, 24)}”`;
 const spaced = (path) => path.replaceAll("/", " ");
 const fixed = (x, decimals) => x.toFixed(decimals).replace("-", "−");
 const withSign = (x, decimals) => (x < 0 ? "" : "+") + fixed(x, decimals);
-const inside = (at, path) => !path || at === path || at.startsWith(`${path}/`);
+const amount = ([, adds]) => adds;
+const cellsIn = (texts, tag = "td") => texts.map((text) => h(tag, {}, text));
+const shaded = (text, percent) =>
+  Object.assign(h("td", { className: "tinted" }, text), { style: `--p: ${percent}%` });
+const sectionOf = (label, ...children) =>
+  h("section", { className: "why", hidden: true, "aria-label": label }, ...children);
 
 /** As many decimals as make the numbers that are shown add up to the sum that is shown; else two. */
 function decimalsOf(numbers, sum) {
   const whole = (x, d) => Math.round(x * 10 ** d);
   const fits = (d) => total(numbers, (x) => whole(x, d)) === whole(sum, d);
   return [2, 3, 4].find(fits) ?? 2;
+}
+
+/** The largest parts singly, the others as one. */
+function gathered(parts) {
+  const many = parts.slice(LINES);
+  const rest = [`${many.length} smaller, together`, total(many, amount)];
+  return many.length ? [...parts.slice(0, LINES), rest] : parts;
 }
 
 export class WhyPanel {
@@ -37,20 +50,14 @@ export class WhyPanel {
     this.tip = h("span", { className: "quiet" });
     this.words = this.folded("what it would say if it ended here", (at) => this.tellWords(at));
     this.beside = this.folded("beside another sentence", () => this.writeBeside());
-    this.element = h(
-      "section",
-      { className: "why", hidden: true, "aria-label": "why this word" },
+    this.element = sectionOf(
+      "why this word",
       row(this.head, this.gone, this.close),
       this.tip,
       h("div", { "aria-live": "polite" }, this.list),
     );
     const more = program.remote ? [] : [this.words.element, this.beside.element];
-    this.more = h(
-      "section",
-      { className: "why", hidden: true, "aria-label": "its parts" },
-      this.table,
-      ...more,
-    );
+    this.more = sectionOf("its parts", this.table, ...more);
   }
   folded(summary, tell) {
     const body = h("div");
@@ -140,17 +147,13 @@ export class WhyPanel {
     this.tellBeside();
     this.redraw();
   }
-  lost(after) {
-    const { now, rival } = this.answer;
-    const key = rival ? "lead" : "probability";
-    return (now[key] - after[key]) / Math.max(Math.abs(now[key]), 1e-12);
-  }
+  lost = (after) => lostOf(this.answer.now, after, Boolean(this.answer.rival));
   /** What a tile of the map is given: what its parts add, and the most that one of them is missed. */
   onMap(path) {
     const { parts, sweep } = this.answer;
     const own = parts.filter(([at]) => inside(at, path) && at !== EVERY);
     const most = Math.max(...parts.map(([, adds]) => Math.abs(adds)));
-    const adds = own.length ? total(own, ([, x]) => x) : null;
+    const adds = own.length ? total(own, amount) : null;
     const cuts = [...(sweep ?? [])].filter(([at]) => inside(at, path));
     const lost = Math.max(0, ...cuts.map(([, after]) => this.lost(after)));
     return { adds, share: Math.min(1, Math.abs(adds) / most), lost: Math.min(1, lost) };
@@ -183,10 +186,8 @@ export class WhyPanel {
       .map(this.token)
       .concat(this.figures(step.after));
     const [, path, head] = step.at.match(/^(.*)\/head(.*)$/) ?? [null, step.at, null];
-    const who =
-      head === null
-        ? `all ${step.heads} heads of ${spaced(path)}`
-        : `head${head} of ${spaced(path)}`;
+    const some = head === null ? `all ${step.heads} heads` : `head${head}`;
+    const who = `${some} of ${spaced(path)}`;
     return {
       read: `At ${asker}, ${who} read ${word}; without that ${figures}.`,
       "had read": `${asker} had read ${word} by ${who}; without that link ${figures}.`,
@@ -203,29 +204,17 @@ export class WhyPanel {
   // ---------------------------------------------------------------- parts and what they cost
   tellParts() {
     const { parts, now, rival, sweep } = this.answer;
-    const [few, many] = [parts.slice(0, LINES), parts.slice(LINES)];
-    const sum = total(parts, ([, x]) => x);
-    const rest = many.length
-      ? [[`${many.length} smaller, together`, total(many, ([, x]) => x)]]
-      : [];
-    const all = [...few, ...rest];
-    const decimals = decimalsOf(
-      all.map(([, x]) => x),
-      sum,
-    );
-    const most = Math.max(...all.map(([, x]) => Math.abs(x)));
-    const lines = all.map(([at, x]) => this.line(at, x, x / most, decimals));
-    const ends = rival
-      ? `the lead over ${inQuotes(rival)}`
-      : `the score of ${inQuotes(this.asked()[0])}`;
-    const head = ["part", "adds", "", sweep ? "without it" : "", ""].map((text) =>
-      h(text ? "th" : "td", {}, text),
-    );
+    const [shown, sum] = [gathered(parts), total(parts, amount)];
+    const decimals = decimalsOf(shown.map(amount), sum);
+    const most = Math.max(...shown.map((part) => Math.abs(amount(part))));
+    const asked = inQuotes(rival || this.asked()[0]);
+    const ends = `the ${rival ? "lead over" : "score of"} ${asked}`;
     const last = [ends, fixed(sum, decimals), "", `${fixed(now.probability, 2)} now`, ""];
+    const head = ["part", "adds", "", sweep ? "without it" : "", ""];
     this.table.replaceChildren(
-      h("tr", {}, ...head),
-      ...lines,
-      h("tr", { className: "sum" }, ...last.map((text) => h("td", {}, text))),
+      h("tr", {}, ...head.flatMap((text) => cellsIn([text], text ? "th" : "td"))),
+      ...shown.map(([at, x]) => this.line(at, x, x / most, decimals)),
+      h("tr", { className: "sum" }, ...cellsIn(last)),
       ...this.others(new Set(parts.map(([at]) => at))),
     );
   }
@@ -234,16 +223,11 @@ export class WhyPanel {
     if (adds !== null) bar.style = `--p: ${Math.abs(share)}`;
     const after = this.answer.sweep?.get(at);
     const cost = after ? `${fixed(after.probability, 2)}, lead ${fixed(after.lead, 1)}` : "";
-    const cells = [
-      this.engine.by[at] || this.isPath(at)
-        ? button(this.called(at), () => this.open(this.place(at)))
-        : this.called(at),
-      adds === null ? "" : withSign(adds, decimals),
-      bar,
-      cost,
-      this.note(at),
-    ];
-    return h("tr", {}, ...cells.map((cell) => h("td", {}, cell)));
+    const name = this.called(at);
+    const opens = this.engine.by[at] || this.isPath(at);
+    const part = opens ? button(name, () => this.open(this.place(at))) : name;
+    const added = adds === null ? "" : withSign(adds, decimals);
+    return h("tr", {}, ...cellsIn([part, added, bar, cost, this.note(at)]));
   }
   isPath = (at) => this.engine.operations.some(({ name }) => name.startsWith(`${this.place(at)}/`));
   place = (at) => at.replace(/\/(word \d+|b|shift)$/, "");
@@ -267,29 +251,22 @@ export class WhyPanel {
   }
   /** Parts of an encoder, which act through the cross-attention, and words that are missed when not read. */
   others(listed) {
-    const cuts = [...(this.answer.sweep ?? [])].filter(
-      ([at, after]) => !listed.has(at) && this.lost(after) >= SEEN,
-    );
-    const lines = (some) =>
-      some.sort(([, a], [, b]) => this.lost(b) - this.lost(a)).map(([at]) => this.line(at, null));
+    const cuts = [...(this.answer.sweep ?? [])]
+      .filter(([at, after]) => !listed.has(at) && this.lost(after) >= SEEN)
+      .sort(([, a], [, b]) => this.lost(b) - this.lost(a));
     const isReading = ([at]) => /\/word \d+$/.test(at);
-    const groups = [
-      ["through the cross-attention", cuts.filter((one) => !isReading(one))],
-      ["words that are missed when nobody else reads them", cuts.filter(isReading)],
+    const [readings, encoder] = [cuts.filter(isReading), cuts.filter((one) => !isReading(one))];
+    const group = (title, some) => [
+      h("tr", {}, h("th", { colSpan: 5 }, title)),
+      ...some.map(([at]) => this.line(at, null)),
     ];
-    const coder = this.program.sides.length > 1; // an encoder is never 0: what it does is told by its loss
-    return groups.flatMap(([title, some], n) =>
-      some.length || (!n && coder)
-        ? [
-            h(
-              "tr",
-              {},
-              h("th", { colSpan: 5 }, n || some.length ? title : `the encoder: ${title}`),
-            ),
-            ...lines(some),
-          ]
-        : [],
-    );
+    const through = "through the cross-attention";
+    const found = [];
+    if (encoder.length) found.push(...group(through, encoder));
+    else if (this.program.sides.length > 1) found.push(...group(`the encoder: ${through}`, [])); // it is never 0
+    if (readings.length)
+      found.push(...group("words that are missed when nobody else reads them", readings));
+    return found;
   }
 
   // ---------------------------------------------------------------- words on the map
@@ -297,23 +274,15 @@ export class WhyPanel {
     const { why } = this.answer;
     const vocab = this.program.vocab[this.side];
     const words = this.view.tokens[this.side];
+    const cell = ([id, p]) => shaded(`${visible(vocab[id], 12)} ${cellText(p)}`, 70 * p);
     const lines = lens(why).map(([name, said]) =>
-      h(
-        "tr",
-        {},
-        h("th", {}, spaced(name)),
-        ...said.map(([id, p]) =>
-          Object.assign(
-            h("td", { className: "tinted" }, `${visible(vocab[id], 12)} ${cellText(p)}`),
-            {
-              style: `--p: ${70 * p}%`,
-            },
-          ),
-        ),
-      ),
+      h("tr", {}, h("th", {}, spaced(name)), ...said.map(cell)),
     );
     const skip = words.length - (lines[0]?.children.length - 1 || 0);
-    const head = words.slice(skip).map((word) => h("th", {}, visible(word, 12)));
+    const head = cellsIn(
+      words.slice(skip).map((word) => visible(word, 12)),
+      "th",
+    );
     body.replaceChildren(h("table", {}, h("tr", {}, h("td"), ...head), ...lines));
   }
 
@@ -355,15 +324,13 @@ export class WhyPanel {
     const lead = (said) =>
       this.answer.rival ? `lead ${fixed(said.lead, 1)}` : fixed(said.probability, 2);
     const head = ["part", `this: ${lead(this.answer.now)}`, `the other: ${lead(other.now)}`];
-    const line = (one) => {
-      const [at, ...numbers] = one;
-      const cells = numbers.map((x) => h("td", { className: "tinted" }, withSign(x, 2)));
-      cells.forEach((cell) => (cell.style = `--p: ${(70 * apart(one)) / most}%`));
+    const line = ([at, ...two]) => {
+      const cells = two.map((x) => shaded(withSign(x, 2), (70 * apart([at, ...two])) / most));
       return h("tr", {}, h("th", {}, spaced(at)), ...cells);
     };
     all.sort((a, b) => apart(b) - apart(a));
     this.compared.replaceChildren(
-      h("tr", {}, ...head.map((text) => h("th", {}, text))),
+      h("tr", {}, ...cellsIn(head, "th")),
       ...all.slice(0, LINES).map(line),
     );
   }
@@ -374,19 +341,18 @@ export class WhyPanel {
     this.height.replaceChildren(...names.map((name) => h("option", {}, name)));
     this.height.value = names.includes(before) ? before : names[0];
     const own = this.view.tokens[side];
-    const swap = (j) => {
-      const { data, columns } = other.values[this.height.value];
-      const values = [...data.slice(j * columns, (j + 1) * columns)];
-      const rest = this.model
-        .get("changes")
-        .filter((c) => c.at !== this.height.value || c.row !== j);
-      put(this.model, "changes", [...rest, { at: this.height.value, row: j, values }]);
-    };
     const differ = words.flatMap((word, j) =>
       j < own.length && word !== own[j]
-        ? [button(`put ${inQuotes(word)} in for ${inQuotes(own[j])}`, () => swap(j))]
+        ? [button(`put ${inQuotes(word)} in for ${inQuotes(own[j])}`, () => this.swap(other, j))]
         : [],
     );
     this.swaps.replaceChildren(...(differ.length ? [...differ, "at", this.height] : []));
+  }
+  swap(other, row) {
+    const at = this.height.value;
+    const { data, columns } = other.values[at];
+    const values = [...data.slice(row * columns, (row + 1) * columns)];
+    const rest = this.model.get("changes").filter((c) => c.at !== at || c.row !== row);
+    put(this.model, "changes", [...rest, { at, row, values }]);
   }
 }
