@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,12 +168,13 @@ class Machine(Widget):
             return []
         now, was = self.values[name][-1], self.before[name][-1]
         best = [*np.argsort(-now, kind="stable")[:LIKELIEST], was.argmax()]
-        return [[self._word(i), float(now[i]), float(was[i])] for i in dict.fromkeys(best)]
+        word = partial(self._named, self._sides[-1])
+        return [[word(i), float(now[i]), float(was[i])] for i in dict.fromkeys(best)]
 
-    def _word(self, i: int) -> str:
+    def _named(self, of: str, i: int) -> str:
         if self._tokenizer is not None:
             return self._tokenizer.decode([int(i)])
-        return self._program.vocab[self._sides[-1]][i]
+        return self._program.vocab[of][i]
 
     # ---------------------------------------------------------------- what is changed
 
@@ -210,9 +212,6 @@ class Machine(Widget):
         if as_text(name, word) not in known:
             raise ValueError(f"{name} is {visible(word)!r}, but must be one that the model can say")
         return known[word]
-
-    def _named(self, of: str, i: int) -> str:
-        return self._tokenizer.decode([int(i)]) if self._tokenizer else self._program.vocab[of][i]
 
     def _texts_of(self, others: Sequence[Any], *texts: str) -> list[dict[str, list[int]]]:
         """The ids of other sentences; unless given, of words drawn by lot. None of a part alone."""

@@ -60,7 +60,7 @@ def _left(op: Operation, g: np.ndarray) -> tuple[list[Part], Below]:
 
 def _apart(p: Program, values: Values, op: Operation, g: np.ndarray) -> tuple[list[Part], Below]:
     """An operation's own parts, and the covectors of what it is made of."""
-    size = values[op.inputs[0]].shape if op.inputs else ()
+    T = len(values[op.inputs[0]]) if op.inputs else 0
     if op.kind == "add":
         return [], [(name, g) for name in op.inputs]
     if op.kind in ("norm", "rms"):
@@ -70,10 +70,10 @@ def _apart(p: Program, values: Values, op: Operation, g: np.ndarray) -> tuple[li
         return bias, [(op.inputs[0], g @ p.weights[op.weights[0]].T)]
     if op.kind == "join":
         return [], [*zip(op.inputs, np.split(g, len(op.inputs), axis=1), strict=True)]
-    if op.kind in ("last", "mean"):
-        spread = np.zeros(size)
-        spread[-1 if op.kind == "last" else slice(None)] = g if op.kind == "last" else g / size[0]
-        return [], [(op.inputs[0], spread)]
+    if op.kind == "last":
+        return [], [(op.inputs[0], np.pad(g, ((T - 1, 0), (0, 0))))]
+    if op.kind == "mean":
+        return [], [(op.inputs[0], np.repeat(g / T, T, axis=0))]
     return _ends(p, values, op, g), []
 
 
@@ -262,16 +262,15 @@ class Why:
 
     def _rows(self, name: str, of: Values) -> Changes:
         rows = np.broadcast_to(of[name], self.values[name].shape)
-        return [_row(name, i, row) for i, row in enumerate(rows)]
+        return [{"at": name, "row": i, "values": row} for i, row in enumerate(rows)]
 
     def unread(self, a: Attention, j: int) -> Changes:
         """No other word reads word j, by no head of an attention."""
-        own = [_row(f"{head}/context", j, self.values[f"{head}/context"][j])
-               for head in a.heads if a.asks == a.reads]  # fmt: skip
+        own = [_row(f"{head}/context", j, self.values) for head in a.heads if a.asks == a.reads]
         return [*self._forgotten(a, j), *own]
 
     def _forgotten(self, a: Attention, j: int) -> Changes:
-        return [_row(name, j, self.means[name]) for name in (a.keys, a.values)]
+        return [{"at": name, "row": j, "values": self.means[name]} for name in (a.keys, a.values)]
 
     def unlinked(self, a: Attention, asker: int, j: int, heads: Sequence[str] = ()) -> Changes:
         """One word, the asker, reads word j no more."""
@@ -281,7 +280,7 @@ class Why:
         """What a cut changes in what one word reads, and nothing else of it."""
         names = [f"{head}/context" for head in heads or a.heads]
         values = self.run(cut)
-        return [_row(name, asker, values[name][asker]) for name in names]
+        return [_row(name, asker, values) for name in names]
 
     def cuts(self) -> Iterator[tuple[str, Changes]]:
         """All that the sweep switches off, in turn: its path, and how."""
@@ -397,9 +396,9 @@ class Why:
     def _keyed(self, above: tuple[Attention, int, int], cut: Changes) -> Said:
         """What is said if a cut changes nothing but the key of a word for the one that read it."""
         a, asker, j = above
-        keys = self.run(cut)[a.keys]
-        return self.without(self._for(a, asker, [_row(a.keys, j, keys[j])]))
+        return self.without(self._for(a, asker, [_row(a.keys, j, self.run(cut))]))
 
 
-def _row(name: str, i: int, values: np.ndarray) -> dict[str, Any]:
-    return {"at": name, "row": i, "values": values}
+def _row(name: str, i: int, values: Values) -> dict[str, Any]:
+    """A row is what it is in a run."""
+    return {"at": name, "row": i, "values": values[name][i]}
