@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from html import escape
+from textwrap import fill
 from typing import Any
 
 from workshop.machine.why import EVERY, STAND_IN, Said, Step, Why
@@ -38,6 +39,13 @@ class Answer:
     def sentences(self) -> list[str]:
         """The way back, or that there is none."""
         return [self._sentence(step) for step in self.why.steps] or [NONE]
+
+    @property
+    def way_back(self) -> str:
+        """The sentences, in lines that a narrow page has room for."""
+        return "\n".join(
+            fill(sentence, 60, subsequent_indent="    ") for sentence in self.sentences
+        )
 
     def packed(self, gone: bool) -> dict[str, Any]:
         """The same for the page, as JSON; what each part is missed if it is `gone`."""
@@ -129,7 +137,7 @@ class Answer:
         wide = [max(len(row[i]) for row in rows) for i in range(3)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, [*wide, 0], strict=True)).rstrip()
                  for row in rows]  # fmt: skip
-        return "\n".join([self.title, *self.sentences, "", *lines])
+        return "\n".join([self.title, self.way_back, "", *lines])
 
     def _repr_html_(self) -> str:
         def line(row: list[str] | tuple[str, ...], tag: str) -> str:
