@@ -1,6 +1,6 @@
 """Measure the heatmap and the machine in JupyterLab and headless Chromium on this machine.
 
-    python tools/bench_widgets.py    some four minutes
+    python tools/bench_widgets.py    four to five minutes
 
 The heatmap stands beside `ipywidgets.interact` + matplotlib, and its size beside BertViz's head
 view; the machine beside PyTorch: a slider whose callback in the kernel sets one number of the
@@ -15,6 +15,8 @@ frames       median number of frames until then; 1 is the very next
 handler      our handler, arithmetic and drawing alone, called one after the other: median
 of 60        60 events in one second: how many pictures were seen, in how many frames
 kB           what the cell adds to a notebook run by nbclient; of this the widgets' state
+sweep        *why this word*: until it is known what is missed without each of so many parts
+frame        the longest that the page computes at once for it, its way back and its notes
 
 Exit status 1 if a bar is missed.
 """
@@ -38,6 +40,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "tests"))
 
 from browser.harness import Lab, Server, launch, notebook_of  # noqa: E402
+
+from workshop.machine.wire import joined, packed  # noqa: E402
+from workshop.widgets.base import module  # noqa: E402
 
 LIMIT = 20.0  # seconds that one measurement may take
 
@@ -70,10 +75,9 @@ LOOK = """(quick) => {
   const canvas = document.querySelector(".step canvas[tabindex='0']");
   if (!canvas?.width) return 0;
   const { width, height } = canvas;
-  const tall = quick ? 1 : height;
   let hash = 0;
   for (const y of quick ? [0.3, 0.5, 0.7, 0.9].map((share) => Math.floor(share * height)) : [0]) {
-    const { data } = canvas.getContext("2d").getImageData(0, y, width, tall);
+    const { data } = canvas.getContext("2d").getImageData(0, y, width, quick ? 1 : height);
     for (const pixel of new Uint32Array(data.buffer)) hash = (Math.imul(hash, 31) + pixel) | 0;
   }
   const words = quick ? document.querySelector(".step .hand")?.textContent ?? "" : "";
@@ -105,11 +109,7 @@ def draw(temperature=1.0):
     plt.yticks(range(N), tokens)
     plt.show()
 """
-BERTVIZ = """
-import os, sys, torch
-sys.path.append(os.environ["BERTVIZ"])
-from bertviz import head_view
-"""
+BERTVIZ = "import torch\nfrom bertviz import head_view"
 LOOK_INTERACT = """() => {
   const picture = document.querySelector(".jp-OutputArea img");
   return picture?.complete && picture.naturalWidth ? picture.src : "";
@@ -174,9 +174,11 @@ table = model.src_tokens.weight
 TRANSLATOR = """
 words = training.vocabularies(training.corpus(13_000, np.random.default_rng(13)))
 model = training.translator(*words).eval()
-text, written = (" ".join(list(some)[:12]) for some in words)
+text, written = (" ".join(list(some)[-12:]) for some in words)
 table = model.src_tokens.weight
 """
+WRITER = "from helpers.writer import load_writer\nmodel, pieces = load_writer()"
+LINE = "Machine(model, 'The value of the expression is the list of all', tokenizer=pieces)"
 LAYERS = """
 words = [f"word{i}" for i in range(64)]
 model, text = DecoderOnly(64, 64, 64, 8, 256, 4).eval(), " ".join(words)
@@ -212,6 +214,9 @@ WAYS = [
             {"temperature": Act(ARROWS, SLIDER, LOOK_INTERACT)}),
     heatmap("BertViz head_view", 64, BERTVIZ, "head_view([torch.tensor(weights)[None]], tokens)",
             {}),
+    Way("Why, translator", (MODELS.format(model=TRANSLATOR, run="_"), f"Machine({AT})"), {},
+        {"sweep": 300}),
+    Way("Why, writer", (MODELS.format(model=WRITER, run="_"), LINE), {}, {"frame": 50}),
 ]  # fmt: skip
 OTHERS = (  # the heatmap must be so many times faster, or smaller, than what others offer
     ("temperature ms", "AttentionHeatmap, 64 tokens", "interact + imshow, 64 tokens", 10),
@@ -295,6 +300,21 @@ BENCH = """() => {
   };
 }"""
 
+ASK = """async ([js, program, learned, texts, word]) => {
+  const { Engine, Why, inFrames } = await import(`data:text/javascript,${encodeURIComponent(js)}`);
+  const bytes = Uint8Array.from(learned, (sign) => sign.charCodeAt());
+  const engine = new Engine(program, new Float32Array(bytes.buffer));
+  const why = new Why(engine, texts, word, null, []);
+  const [times, frames] = [[], []];
+  for (const all of [why.stepping(), why.sweeping(), why.noting()]) {
+    let [start, begun] = Array(2).fill(performance.now());
+    const end = () => frames.push(performance.now() - begun);
+    await inFrames(all, () => (begun = performance.now()), end);
+    times.push(performance.now() - start);
+  }
+  return { parts: why.sweep.size, sweep: times[1], frame: Math.max(...frames) };
+}"""
+
 
 class Stage(Lab):
     """JupyterLab in a page, in which one way after the other is measured."""
@@ -355,6 +375,17 @@ class Stage(Lab):
         call = f"elements => bench.sixty({act.fire}, elements)"
         return dict(zip(("of 60", "in frames"), elements.evaluate_all(call), strict=True))
 
+    def ask(self, cells: tuple[str, ...]) -> dict[str, float]:
+        """Let a page of its own say why a machine says its likeliest word: medians of five."""
+        exec(cells[0], made := {})
+        why = (machine := eval(cells[1], made)).why(next(iter(machine.output))).why
+        code = module("machine/why.js") + "\nexport { Engine, Why, inFrames };"
+        learned = joined(why.p.weights).decode("latin-1")  # a character a byte
+        given = [code, packed(why.p) | {"others": why.others}, learned, why.texts, why.word]
+        page = self.page.context.new_page()
+        found = [page.evaluate(ASK, given) for _ in range(5)]
+        return {what: float(np.median([one[what] for one in found])) for what in found[0]}
+
 
 # --------------------------------------------------------------------------------- measuring
 def sizes(cells: tuple[str, ...]) -> dict[str, float]:
@@ -372,7 +403,7 @@ def sizes(cells: tuple[str, ...]) -> dict[str, float]:
 
 def measure(stage: Stage, way: Way) -> dict[str, float]:
     """All figures of one way; those up to an error, if there is one."""
-    found = sizes(way.cells)
+    found = stage.ask(way.cells) if way.name.startswith("Why") else sizes(way.cells)
     try:
         if way.acts:
             found["first paint"] = stage.paint(way)
@@ -398,7 +429,7 @@ def main() -> int:
     """Measure and print every way, then the bars; 1 if one is missed."""
     found, bars = {}, []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "BERTVIZ": folder}
+        os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
         pip = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps", "--python"]
         subprocess.run([*pip, sys.executable, "--target", folder, "bertviz"], check=True)
         server = Server(Path(folder) / "jupyterlab")
@@ -413,9 +444,8 @@ def main() -> int:
             server.stop()
     for figure, ours, other, times in OTHERS:
         x, y = (found[name].get(figure, float("nan")) for name in (ours, other))
-        bars.append(
-            (y >= times * x, f"{figure}: {ours} {x:,.4g}, {other} {y:,.4g} (bar: {times}×)")
-        )
+        told = f"{figure}: {ours} {x:,.4g}, {other} {y:,.4g} (bar: {times}×)"
+        bars.append((y >= times * x, told))
     print("", *(f"{'holds ' if good else 'MISSED'}  {text}" for good, text in bars), sep="\n")
     return int(not all(good for good, _ in bars))
 
