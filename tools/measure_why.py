@@ -35,7 +35,7 @@ sys.path.append(str(ROOT / "tests"))
 from test_inside import lesson  # noqa: E402
 
 from helpers import training  # noqa: E402
-from helpers.inside import _path, _run, _seen, _set  # noqa: E402
+from helpers.inside import _changed, _noted, _path, _seen, _set, _texts  # noqa: E402
 from helpers.training.grammar import ADJECTIVES, NOUNS, _plural  # noqa: E402
 from helpers.writer import load_writer, manual  # noqa: E402
 from workshop.machine.of_modules import describe  # noqa: E402
@@ -105,10 +105,12 @@ def by_hooks(model: nn.Module, texts: Texts, seen: list[dict], a: Attention,
     """The logits (T, V) if one word, the asker, reads word j no more."""
     part = next(part for name, part in model.named_modules() if _path(model, name) == a.at)
     read: list[Tensor] = []
-    cut = {(W, False): _set(j, torch.cat([other[W, False] for other in seen]).mean(dim=0))
+    cut = {(W, False): _set(torch.cat([other[W, False] for other in seen]).mean(dim=0), j)
            for W in (part.W_k, part.W_v)}  # fmt: skip
-    _run(model, texts, cut | {(part.W_o, True): lambda x: read.append(x) or x})
-    return _run(model, texts, {(part.W_o, True): _set(asker, read[0][0, asker])})[0]
+    with _changed(cut | {(part.W_o, True): _noted(read)}):
+        model(*_texts(model, texts))
+    with _changed({(part.W_o, True): _set(read[0][0, asker], asker)}):
+        return model(*_texts(model, texts))[0]
 
 
 # ---------------------------------------------------------------- the models

@@ -263,7 +263,8 @@ export class Board {
     const [middle, long] = [x + w / 2, (w / 2) * share];
     Object.assign(context, { globalAlpha: 0.45 * lost, fillStyle: css(this.palette.q) });
     context.fillRect(x, y, w, tall);
-    Object.assign(context, { globalAlpha: 1, fillStyle: css(this.palette[adds < 0 ? "v" : "k"]) });
+    const tone = css(this.palette[adds < 0 ? "line" : "ink"]);
+    Object.assign(context, { globalAlpha: 1, fillStyle: tone });
     if (adds !== null) context.fillRect(adds < 0 ? middle - long : middle, y + tall + 2, long, 5);
   }
   /** A matrix, a pixel a number, drawn large. */

@@ -122,10 +122,15 @@ export class Why {
 
   // ---------------------------------------------------------------- cuts
   get means() {
-    if (this.middle) return this.middle;
-    const runs = this.engine.program.others.map((texts) =>
-      this.engine.compute(texts, this.changes, 1),
-    );
+    for (const _ of this.averaging());
+    return this.middle;
+  }
+  /** The means over the other sentences, one sentence after the other. */
+  *averaging() {
+    if (this.middle) return;
+    const runs = [];
+    for (const texts of this.engine.program.others)
+      yield runs.push(this.engine.compute(texts, this.changes, 1));
     const names = [...this.outputs.values(), ...this.attentions.flatMap((a) => [a.keys, a.values])];
     const middle = (name) => {
       const sum = new Float64Array(this.values[name].columns);
@@ -134,7 +139,7 @@ export class Why {
         for (let at = 0; at < matrix.data.length; at++) sum[at % sum.length] += matrix.data[at];
       return sum.map((x) => x / rows);
     };
-    return (this.middle = Object.fromEntries(names.map((name) => [name, middle(name)])));
+    this.middle = Object.fromEntries(names.map((name) => [name, middle(name)]));
   }
   said(values) {
     const logits = lastRow(values[this.logits]);
@@ -176,6 +181,7 @@ export class Why {
           yield [`${a.at}/word ${j + 1}`, this.unread(a, j)];
   }
   *sweeping() {
+    yield* this.averaging();
     for (const [path, cut] of this.cuts()) {
       this.sweep.set(path, this.without(cut));
       yield;
@@ -227,6 +233,7 @@ export class Why {
   // ---------------------------------------------------------------- the way back
   /** At most five steps: { kind, at, asker, word, after, heads }; asker and word are [text, place]. */
   *stepping() {
+    yield* this.averaging();
     const found = [];
     let [upper, asker, above] = [this.logits, [this.side, this.asker], null];
     while (found.length < 5) {
