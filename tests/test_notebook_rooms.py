@@ -277,7 +277,7 @@ def test_outputs_are_clean_and_fit_a_narrow_page(path):
 @and_the_appendix
 def test_size_and_style(path):
     whole_translator = path.name.startswith("13")  # with all its weights
-    assert path.stat().st_size <= (1_400_000 if whole_translator else 500_000)
+    assert path.stat().st_size <= (1_400_000 if whole_translator else 400_000)
     assert not EMOJI.search(markdown(path))
     assert not re.search(r"\b(simply|obviously)\b", markdown(path), re.IGNORECASE)
 
