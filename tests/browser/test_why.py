@@ -170,7 +170,7 @@ def test_one_press_says_what_is_missed_and_tints_the_map(page_of):
     guess(page, 0).click()
     answer(page)
     before = veil(page)
-    page.get_by_role("button", name="what if it were gone?").click()
+    page.get_by_role("button", name="what if each part were gone?").click()
     page.get_by_text("words that are missed").wait_for()
     frames(page, 5)
     assert veil(page) > before + 1000
@@ -228,7 +228,7 @@ def test_a_kernel_answers_for_a_model_of_its_own(lab):
     word = next(iter(notebook.value("m.output")))
     assert notebook.value("[m._remote, len(m.learned), m.asked]") == [True, 0, [word]]
     assert told == notebook.value("m.why(m.asked[0]).sentences")
-    root.get_by_role("button", name="what if it were gone?").click()
+    root.get_by_role("button", name="what if each part were gone?").click()
     root.get_by_text("words that are missed").wait_for()
     left = notebook.value('m.why(m.asked[0]).without["layer 1/feed-forward"]')
     table = root.locator(".why table").first.inner_text()

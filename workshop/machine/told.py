@@ -10,7 +10,9 @@ from workshop.machine.why import EVERY, STAND_IN, Said, Step, Why
 from workshop.widgets.base import visible
 
 Word = Callable[[str, int], str]  # of a text and an id; the newest word's of its last text
-NONE = "No step was found: there is no word whose reading alone is missed by a tenth."
+NONE = (
+    "No step was found: hide any one word from those that read it, and less than a tenth is lost."
+)
 
 
 class Answer:
@@ -88,10 +90,14 @@ class Answer:
         word, asker = self._of(*step.word), self._of(*step.asker)
         path, _, head = step.at.rpartition("/head")
         where = (path or step.at).replace("/", " ")
-        who = f"head{head} of {where}" if path else f"all {step.heads} heads of {where}"
+        who = (
+            f"{f'head{head}' if head else 'the only head'} of {where}"
+            if path
+            else f"all {step.heads} heads of {where}"
+        )
         figures = self._figures(step.after)
         return {
-            "read": f"At {asker}, {who} read {word}; without that {figures}.",
+            "read": f"At {asker}, {who} read {word}; with that word hidden, {figures}.",
             "had read": f"{asker} had read {word} by {who}; without that link {figures}.",
             "as key": f"So {asker} is found: if its key alone forgets {word}, {figures}.",
             "together": f"No head alone is needed: without head{head} {figures}; all are together.",

@@ -5,7 +5,8 @@ import { cellText } from "./formula.js";
 import { inside } from "./scenes.js";
 import { EVERY, Why, heights, inFrames, lens, lostOf } from "./why.js";
 
-const NONE = "No step was found: there is no word whose reading alone is missed by a tenth.";
+const NONE =
+  "No step was found: hide any one word from those that read it, and less than a tenth is lost.";
 const LINES = 12; // parts that are listed singly
 const SEEN = 0.05; // what a reading, or a part of an encoder, must be missed to be listed
 const inQuotes = (word) => `“${visible(word, 24)}”`;
@@ -43,7 +44,7 @@ export class WhyPanel {
     this.list = h("ol");
     this.table = h("table");
     this.head = h("strong", {});
-    this.gone = button("what if it were gone?", () =>
+    this.gone = button("what if each part were gone?", () =>
       this.set([...this.asked().slice(0, 2), "gone"]),
     );
     this.close = button("close", () => this.set([]));
@@ -96,8 +97,15 @@ export class WhyPanel {
   id = (word) => this.program.vocab[this.side].indexOf(word);
   wordOf = (said) => (typeof said === "string" ? said : this.program.vocab[this.side][said]);
 
+  /** Whether another text was typed since a word was asked for: then that question is over. */
+  isOld() {
+    const [text, before] = [JSON.stringify(this.view.texts), this.text];
+    this.text = text;
+    return !this.program.remote && before && before !== text && this.asked()[0] !== undefined;
+  }
   /** After each change of what is computed or asked: answer anew. */
   update() {
+    if (this.isOld()) return this.set([]);
     const [word, rival] = this.asked();
     const known = this.program.remote ? this.view.kept?.why : word && this.id(word) >= 0;
     this.element.hidden = this.more.hidden = word === undefined;
@@ -186,10 +194,10 @@ export class WhyPanel {
       .map(this.token)
       .concat(this.figures(step.after));
     const [, path, head] = step.at.match(/^(.*)\/head(.*)$/) ?? [null, step.at, null];
-    const some = head === null ? `all ${step.heads} heads` : `head${head}`;
+    const some = head === null ? `all ${step.heads} heads` : head ? `head${head}` : "the only head";
     const who = `${some} of ${spaced(path)}`;
     return {
-      read: `At ${asker}, ${who} read ${word}; without that ${figures}.`,
+      read: `At ${asker}, ${who} read ${word}; with that word hidden, ${figures}.`,
       "had read": `${asker} had read ${word} by ${who}; without that link ${figures}.`,
       "as key": `So ${asker} is found: if its key alone forgets ${word}, ${figures}.`,
       together: `No head alone is needed: without head${head} ${figures}; all are together.`,
@@ -209,8 +217,9 @@ export class WhyPanel {
     const most = Math.max(...shown.map((part) => Math.abs(amount(part))));
     const asked = inQuotes(rival || this.asked()[0]);
     const ends = `the ${rival ? "lead over" : "score of"} ${asked}`;
-    const last = [ends, fixed(sum, decimals), "", `${fixed(now.probability, 2)} now`, ""];
-    const head = ["part", "adds", "", sweep ? "without it" : "", ""];
+    const last = [ends, fixed(sum, decimals), "", `${this.saidOf(now)} now`, ""];
+    const to = rival ? "adds to the lead" : "adds to the score";
+    const head = ["part", to, "", sweep ? "all of it gone" : "", ""];
     this.table.replaceChildren(
       h("tr", {}, ...head.flatMap((text) => cellsIn([text], text ? "th" : "td"))),
       ...shown.map(([at, x]) => this.line(at, x, x / most, decimals)),
@@ -218,11 +227,12 @@ export class WhyPanel {
       ...this.others(new Set(parts.map(([at]) => at))),
     );
   }
+  saidOf = ({ probability, lead }) => `${fixed(probability, 2)}, lead ${fixed(lead, 1)}`;
   line(at, adds, share, decimals) {
     const bar = h("i", { className: adds < 0 ? "less" : "more" });
     if (adds !== null) bar.style = `--p: ${Math.abs(share)}`;
     const after = this.answer.sweep?.get(at);
-    const cost = after ? `${fixed(after.probability, 2)}, lead ${fixed(after.lead, 1)}` : "";
+    const cost = after ? this.saidOf(after) : this.answer.sweep ? "not tried" : "";
     const name = this.called(at);
     const opens = this.engine.by[at] || this.isPath(at);
     const part = opens ? button(name, () => this.open(this.place(at))) : name;
