@@ -247,5 +247,5 @@ def test_a_sum_has_its_formula_in_letters_in_the_colours_of_its_parts(page_of):
     page = page_of(drawn_machine(at=at, cell=[f"{at}/scores", 1, 2]))
     letters = page.locator(".letters")
     assert letters.inner_text() == "score = q · k"
-    colours = letters.locator("b").evaluate_all("all => all.map(b => b.style.color)")
+    colours = letters.locator("strong").evaluate_all("all => all.map(one => one.style.color)")
     assert colours == ["var(--scores)", "var(--q)", "var(--k)"]

@@ -201,7 +201,9 @@ async function render({ model, el }) {
     if (formula.includes("=") && engine.by[name])
       letters.replaceChildren(
         ...inLetters(engine.by[name]).map(([text, colour]) =>
-          colour ? Object.assign(h("b", {}, text), { style: `color: var(--${colour})` }) : text,
+          colour
+            ? Object.assign(h("strong", {}, text), { style: `color: var(--${colour})` })
+            : text,
         ),
       );
   }

@@ -27,6 +27,7 @@ function activate(_, rendermime) {
     const failed = () => !(this.isDisposed || this.isHidden || this.widgets.length);
     const stand = () => model.data["image/png"] && this.node.replaceChildren(picture(model));
     this._rerenderMimeModel = null;
+    for (const old of [...this.widgets]) old.dispose(); // drawn anew, or Lumino looks for it in vain
     const drawn = renderModel.call(this, model);
     stand();
     await drawn;
