@@ -58,7 +58,7 @@ def arrays(draw, dtype: type) -> SimpleNamespace:
         V=normal(*batch, S, d_v), scores=normal(*shape, size=size**2), mask=frozen(mask),
         full=frozen(mask | first), sentences=frozen(rng.random((B, T, S)) < 0.6) | first,
         real=frozen(rng.random((B, S)) < 0.7), ids=frozen(ids), targets=frozen(targets), T=T, H=H,
-        D=D, tile=draw(st.integers(1, 6)), axis=draw(st.integers(-len(shape), len(shape) - 1)),
+        D=D, axis=draw(st.integers(-len(shape), len(shape) - 1)),
         x=normal(B, T, D), memory=normal(B, S, D), W=[normal(D, D) for _ in range(4)],
         W_v=normal(D, d_v), gain=normal(D), shift=normal(D), eps=draw(st.sampled_from([1e-5, 0.1])),
         W1=normal(D, 6), b1=normal(6), W2=normal(6, D), table=normal(V, d),
@@ -117,13 +117,6 @@ TORCHS = {
                                     (t(n.Q) @ t(n.K).mT / n.Q.shape[-1] ** 0.5).softmax(-1)),
     "attention": lambda n: (at.attention(n.Q, n.K, n.V),
                             F.scaled_dot_product_attention(t(n.Q), t(n.K), t(n.V))),
-    "tiled_attention": lambda n: (at.tiled_attention(n.Q, n.K, n.V, n.tile),
-                                  F.scaled_dot_product_attention(t(n.Q), t(n.K), t(n.V))),
-    "online_softmax": lambda n: (at.online_softmax(n.scores, n.tile), t(n.scores).softmax(-1)),
-    "online_softmax, masked": lambda n: (
-        at.online_softmax(np.where(n.full, n.scores, -np.inf), n.tile), softmax(n.scores, n.full)),
-    "online_softmax of integers": lambda n: (at.online_softmax(n.ids, n.tile),
-                                             t(n.ids).double().softmax(-1)),
     "causal_mask": lambda n: (at.causal_mask(n.T), torch.ones(n.T, n.T).tril().bool()),
     "masked_softmax": lambda n: (at.masked_softmax(n.scores, n.full), softmax(n.scores, n.full)),
     "safe_masked_softmax": lambda n: (at.safe_masked_softmax(n.scores, n.mask),
@@ -162,6 +155,32 @@ TORCHS = {
 @given(st.data())
 def test_a_function_is_torchs(name, dtype, data):
     same(*TORCHS[name](data.draw(arrays(dtype))))
+
+
+@pytest.mark.slow
+@settings(max_examples=1000, deadline=None)
+@given(shape=st.lists(st.integers(1, 7), max_size=2), n=st.integers(1, 40), tile=st.integers(1, 45),
+       size=st.sampled_from([0.01, 1.0, 300.0]), seed=SEEDS)  # fmt: skip
+def test_softmax_tile_by_tile_is_softmax(shape, n, tile, size, seed):
+    rng = np.random.default_rng(seed)
+    x = size * rng.normal(size=(*shape, n))
+    hidden = rng.random(x.shape) < 0.3
+    hidden[..., rng.integers(n)] = False
+    for scores in (x, np.where(hidden, -np.inf, x), x.astype(np.float32)):
+        np.testing.assert_allclose(at.online_softmax(scores, tile), at.softmax(scores), atol=1e-6)
+    integers = np.round(x).astype(int)
+    ours = at.online_softmax(integers, tile)
+    np.testing.assert_allclose(ours, at.softmax(integers), atol=1e-12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(shape=st.lists(st.integers(1, 3), max_size=2), T=st.integers(1, 9), S=st.integers(1, 20),
+       tile=st.integers(1, 22), size=st.sampled_from([1, 99]), seed=SEEDS)  # fmt: skip
+def test_attention_tile_by_tile_is_attention(shape, T, S, tile, size, seed):
+    rng = np.random.default_rng(seed)
+    Q, K, V = (size * rng.normal(size=(*shape, n, d)) for n, d in ((T, 4), (S, 4), (S, 3)))
+    ours = at.tiled_attention(Q, K, V, tile)
+    np.testing.assert_allclose(ours, at.attention(Q, K, V), atol=1e-6 * size)
 
 
 @given(SIZE, SIZE)

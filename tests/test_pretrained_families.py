@@ -48,7 +48,7 @@ BERTS = [{}, {"head": False}, {"hidden_act": "gelu_new", "layer_norm_eps": 0.1},
 GPT2S = [{}, {"head": False}, {"n_inner": None}, {"tie_word_embeddings": False},
          {"activation_function": "gelu", "layer_norm_epsilon": 0.01}]  # fmt: skip
 DECODERS = [*(("gpt2", 0, says) for says in GPT2S),
-            *((kind, n, small.drawn(kind, n)) for kind in LLAMAS for n in range(6))]  # fmt: skip
+            *((kind, n, small.drawn(kind, n)) for kind in LLAMAS for n in range(10))]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", BERTS)
