@@ -100,7 +100,7 @@ class Answer:
             "read": f"At {asker}, {who} read {word}; with that word hidden, {figures}.",
             "had read": f"{asker} had read {word} by {who}; without that link {figures}.",
             "as key": f"So {asker} is found: if its key alone forgets {word}, {figures}.",
-            "together": f"No head alone is needed: without head{head} {figures}; all are together.",
+            "together": f"No head of {where} is needed alone: without head{head} {figures}.",
         }[step.kind]
 
     def _note(self, at: str) -> str:

@@ -142,12 +142,12 @@ export class WhyPanel {
 
   // ---------------------------------------------------------------- what is shown
   show() {
-    const { now, rival, sweep } = this.answer;
+    const { now, rival } = this.answer;
     const [word] = this.asked();
     this.head.textContent = `Why ${inQuotes(word)} (${fixed(now.probability, 2)})${rival ? `, and not ${inQuotes(rival)}` : ""}?`;
     this.gone.disabled = Boolean(this.asked()[2]);
-    const choose = rival ? "" : "Click another word: why not that one? ";
-    this.tip.textContent = `${choose}A bar is what a part adds, not yet a cause${sweep ? "" : ": see what is missed without it"}.`;
+    const ask = rival ? "Lead: its score minus the other's. " : "Click another: why not that one? ";
+    this.tip.textContent = `${ask}Bars on the map: what a part adds, not yet a cause.`;
     this.tellSteps();
     this.tellParts();
     this.view.why = (path) => this.onMap(path);
@@ -200,7 +200,7 @@ export class WhyPanel {
       read: `At ${asker}, ${who} read ${word}; with that word hidden, ${figures}.`,
       "had read": `${asker} had read ${word} by ${who}; without that link ${figures}.`,
       "as key": `So ${asker} is found: if its key alone forgets ${word}, ${figures}.`,
-      together: `No head alone is needed: without head${head} ${figures}; all are together.`,
+      together: `No head of ${spaced(path)} is needed alone: without head${head} ${figures}.`,
     }[step.kind];
   }
   /** Open the place of a step: a head with its asker, or the attention. */
