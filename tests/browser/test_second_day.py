@@ -91,6 +91,24 @@ def test_where_the_state_is_missing_the_picture_stands(lab, gallery):
     assert all(place["width"] >= 300 and place["text"] == "" for place in places)
 
 
+DRAWN_TWICE = """async () => {
+  const { outputArea } = window.panel.content.widgets[0];
+  const inside = (widget) => [widget, ...[...(widget.children?.() ?? [])].flatMap(inside)];
+  const place = inside(outputArea).find((one) => one.renderModel && one.widgets?.length);
+  const [model] = outputArea.model.toJSON();
+  await Promise.all([place.renderModel(model), place.renderModel(model)]);
+  return [place.widgets.length, place.node.querySelectorAll(".step").length, place.isVisible];
+}"""
+
+
+def test_two_drawings_at_once_leave_one_widget(lab):
+    """As when the file has been read while its output is being drawn."""
+    opened = lab.run("from workshop import DropoutLab\nDropoutLab([[1, 1]])")
+    assert opened.page.evaluate(DRAWN_TWICE) == [1, 1, True]
+    touch(opened.widget(0))
+    opened.page.evaluate("() => window.panel.content.widgets[0].outputArea.model.clear()")
+
+
 RUN_FIRST = """async () => {
   window.panel.content.activeCellIndex = 0;
   window.panel.content.deselectAll();

@@ -23,17 +23,25 @@ function activate(_, rendermime) {
   const places = Object.getPrototypeOf(example);
   example.dispose();
   const { renderModel } = places;
-  places.renderModel = async function (model) {
+  async function draw(model) {
+    if (this.isDisposed) return;
     const failed = () => !(this.isDisposed || this.isHidden || this.widgets.length);
     const stand = () => model.data["image/png"] && this.node.replaceChildren(picture(model));
     this._rerenderMimeModel = null;
-    for (const old of [...this.widgets]) old.dispose(); // drawn anew, or Lumino looks for it in vain
+    for (const old of [...this.widgets]) old.parent = null; // disposed, it would hide its place
     const drawn = renderModel.call(this, model);
     stand();
     await drawn;
     if (!failed()) return;
     stand();
     this._rerenderMimeModel = model; // for ipywidgets to try again when it has read the file
+  }
+  // One after the other: where two overlap, the later empties the place without telling Lumino,
+  // which then looks for the earlier widget in vain.
+  places.renderModel = function (model) {
+    const before = Promise.resolve(this.drawing).catch(() => {}); // its own caller was told
+    this.drawing = before.then(() => draw.call(this, model));
+    return this.drawing;
   };
 }
 
