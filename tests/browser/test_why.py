@@ -174,6 +174,8 @@ def test_one_press_says_what_is_missed_and_tints_the_map(page_of):
     page.get_by_text("words that are missed").wait_for()
     frames(page, 5)
     assert veil(page) > before + 1000
+    third = page.locator(".why tr").nth(3).bounding_box()
+    assert 0 < third["y"] < page.viewport_size["height"] - third["height"]
     table = page.locator(".why table").first.inner_text()
     left = shown.why(next(iter(shown.output))).without["decoder/layer 1/feed-forward"]
     assert f"{left.probability:.2f}, lead {left.lead:.1f}".replace("-", "−") in table

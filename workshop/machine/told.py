@@ -83,8 +83,8 @@ class Answer:
             told = f"{self._said(self.why.word)} {now.probability:.2f} → {after.probability:.2f}"
         else:
             told = f"the lead over {self._said(rival)} {_lead(now)} → {_lead(after)}"
-        other = after.likeliest != now.likeliest
-        return told + (f", and it says {self._said(after.likeliest)}" if other else "")
+        still = "still " if after.likeliest == now.likeliest else ""
+        return f"{told}, and it {still}says {self._said(after.likeliest)}"
 
     def _sentence(self, step: Step) -> str:
         word, asker = self._of(*step.word), self._of(*step.asker)

@@ -44,9 +44,10 @@ export class WhyPanel {
     this.list = h("ol");
     this.table = h("table");
     this.head = h("strong", {});
-    this.gone = button("what if each part were gone?", () =>
-      this.set([...this.asked().slice(0, 2), "gone"]),
-    );
+    this.gone = button("what if each part were gone?", () => {
+      this.isToCome = true; // its column, in a table that may stand below what is seen
+      this.set([...this.asked().slice(0, 2), "gone"]);
+    });
     this.close = button("close", () => this.set([]));
     this.tip = h("span", { className: "quiet" });
     this.words = this.folded("what it would say if it ended here", (at) => this.tellWords(at));
@@ -154,6 +155,9 @@ export class WhyPanel {
     this.words.tell();
     this.tellBeside();
     this.redraw();
+    if (!this.isToCome || !this.answer.sweep) return;
+    [...this.table.rows].slice(0, 6).at(-1).scrollIntoView({ block: "nearest" });
+    this.isToCome = false;
   }
   lost = (after) => lostOf(this.answer.now, after, Boolean(this.answer.rival));
   /** What a tile of the map is given: what its parts add, and the most that one of them is missed. */
@@ -186,8 +190,8 @@ export class WhyPanel {
     const told = rival
       ? `the lead over ${inQuotes(rival)} ${fixed(now.lead, 1)} → ${fixed(after.lead, 1)}`
       : `${inQuotes(word)} ${fixed(now.probability, 2)} → ${fixed(after.probability, 2)}`;
-    const says = `, and it says ${inQuotes(this.wordOf(after.likeliest))}`;
-    return told + (after.likeliest === now.likeliest ? "" : says);
+    const still = after.likeliest === now.likeliest ? "still " : "";
+    return `${told}, and it ${still}says ${inQuotes(this.wordOf(after.likeliest))}`;
   }
   sentence(step) {
     const [asker, word, figures] = [step.asker, step.word]
