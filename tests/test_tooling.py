@@ -102,6 +102,25 @@ def test_canonical_cells_have_readable_ids_and_nothing_volatile(tool):
     assert tidied["cells"][0]["source"][-1] == "Words."
 
 
+def test_tags_say_what_is_closed_and_hidden(tool):
+    """Also after an editor has opened it; a question that is tagged folds no cell but itself."""
+    opened, folded = {"tags": ["deeper"], "collapsed": False}, {"tags": ["drawn"]}
+    hidden = folded | {"cellView": "form", "jupyter": {"source_hidden": True}}
+    trial = book(
+        cell("code", "predict('Why?', ['a'])", "why", folded),
+        cell("code", "x", "plain", {"jupyter": {"source_hidden": True}}),
+        cell("markdown", "### Which axis\n\n3 minutes: one.", "axis", opened),
+        cell("markdown", "drawn", "words", folded),
+        colab={"provenance": []},
+    )
+    once = tool.canonical(trial)
+    assert tool.canonical(nbformat.reads(once, as_version=4)) == once
+    made = json.loads(once)
+    closed = {"tags": ["deeper"], "jp-MarkdownHeadingCollapsed": True, "id": "axis"}
+    assert [c["metadata"] for c in made["cells"]] == [hidden, {}, closed, folded]
+    assert made["metadata"]["colab"] == {"collapsed_sections": ["axis"]}
+
+
 def test_canonical_outputs_are_counted_and_merged_and_keep_alt_text(tool):
     cells = json.loads(tool.canonical(messy()))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]

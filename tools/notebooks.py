@@ -122,9 +122,14 @@ def clean_output(output, count: int) -> None:
 
 
 def clean_cell(cell) -> None:
-    """Strip what changes from run to run; only the tags stay in the metadata."""
+    """Strip what changes from run to run; tags stay, and what `deeper` closes, `drawn` hides."""
     tags = sorted(cell.metadata.get("tags", []))
-    cell["metadata"] = nbformat.from_dict({"tags": tags} if tags else {})
+    told = {"tags": tags} if tags else {}
+    if "deeper" in tags and cell.cell_type == "markdown":
+        told |= {"jp-MarkdownHeadingCollapsed": True, "id": cell.id}  # JupyterLab; Colab's name
+    if "drawn" in tags and cell.cell_type == "code":
+        told |= FOLDED_CODE
+    cell["metadata"] = nbformat.from_dict(told)
     cell["source"] = "\n".join(line.rstrip() for line in cell.source.splitlines()).strip("\n")
 
 
@@ -136,7 +141,8 @@ def canonical(notebook) -> str:
     for cell in notebook.cells:
         clean_cell(cell)
     for cell, following in itertools.pairwise(code):
-        if QUESTION.search(cell.source):  # its code holds the reason, the next cell's the answer
+        if QUESTION.search(cell.source) and "jupyter" not in cell.metadata:
+            # Its code holds the reason, the next cell's the answer; a story's are tagged `drawn`.
             cell.metadata.update(FOLDED_CODE)
             following.metadata.update(FOLDED_CODE)
     for count, cell in enumerate(code, start=1):
@@ -144,7 +150,10 @@ def canonical(notebook) -> str:
         COALESCE.preprocess_cell(cell, {}, count)
         for output in cell.outputs:
             clean_output(output, count)
-    notebook.update(metadata=METADATA | clean_widgets(notebook), nbformat=4, nbformat_minor=5)
+    closed = [cell.id for cell in notebook.cells if "id" in cell.metadata]
+    colab = {"colab": {"collapsed_sections": closed}} if closed else {}
+    metadata = METADATA | colab | clean_widgets(notebook)
+    notebook.update(metadata=metadata, nbformat=4, nbformat_minor=5)
     return nbformat.writes(notebook, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
