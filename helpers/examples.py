@@ -26,6 +26,21 @@ APPLE = {
     | {step: ["food", "device"] for step in ("q", "k", "v", "context")},
 }
 
+
+def sentence(text: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Words of APPLE -> the words, X (T, 3), and Q, K, V (T, 2) of them.
+
+    Raises ValueError for a word that APPLE does not know, and for a text without words.
+    """
+    words = text.split()
+    unknown = [word for word in words if word not in _MEANING]
+    if unknown or not words:
+        what = f"has {unknown[0]!r}" if unknown else f"is {text!r}"
+        raise ValueError(f"text {what}, but must be made of {', '.join(APPLE_WORDS)}")
+    X = APPLE["table"][[APPLE_WORDS.index(word) for word in words]]
+    return words, X, *(X @ APPLE[W] for W in ("W_q", "W_k", "W_v"))
+
+
 # What one head of MiniLM reads in a sentence, row by row; notebook 14 computes it again.
 CAT = {
     "text": "The cat sat because it was tired",
