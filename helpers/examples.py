@@ -41,7 +41,7 @@ def sentence(text: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, 
     return words, X, *(X @ APPLE[W] for W in ("W_q", "W_k", "W_v"))
 
 
-# What one head of MiniLM reads in a sentence, row by row; notebook 14 computes it again.
+# What two heads of MiniLM read in a sentence, row by row; notebook 14 computes the first again.
 CAT = {
     "text": "The cat sat because it was tired",
     "tokens": ["[CLS]", "the", "cat", "sat", "because", "it", "was", "tired", "[SEP]"],
@@ -59,6 +59,20 @@ CAT = {
         [0.0642, 0.4957, 0.2010, 0.1991, 0.0068, 0.0078, 0.0017, 0.0049, 0.0189],
     ]),
 }  # fmt: skip
+
+CAT["places"] = {"it → cat": (CAT["layer"], CAT["head"]), "the word before": (0, 2)}
+_BEFORE = np.array([
+    [1.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
+    [1.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
+    [0.0000, 0.9999, 0.0001, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
+    [0.0000, 0.0001, 0.9998, 0.0001, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
+    [0.0000, 0.0000, 0.0000, 0.9999, 0.0001, 0.0000, 0.0000, 0.0000, 0.0000],
+    [0.0000, 0.0000, 0.0000, 0.0000, 1.0000, 0.0000, 0.0000, 0.0000, 0.0000],
+    [0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.9999, 0.0001, 0.0000, 0.0000],
+    [0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 1.0000, 0.0000, 0.0000],
+    [0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.9997, 0.0002],
+])  # fmt: skip
+CAT["heads"] = {"it → cat": CAT["weights"], "the word before": _BEFORE}
 
 # What the library that MiniLM was published for, transformers, computes of that sentence: the
 # vector of "it" after the last layer (384,), the mean of all, 1 long, (384,), and that head (9, 9).

@@ -99,7 +99,7 @@ def test_hidden_states_and_weights_equal_those_of_transformers(minilm, reference
 
 
 def test_what_is_kept_of_transformers_is_what_it_computes(minilm, reference):
-    """The vectors and the head that notebook 14 compares with, and the head of notebook 05."""
+    """The vectors and the head that notebook 14 compares with, and the heads of 05 and 08."""
     ids, _ = minilm.tokenize([CAT["text"]])
     with torch.no_grad():
         found = reference(ids, output_attentions=True)
@@ -107,7 +107,9 @@ def test_what_is_kept_of_transformers_is_what_it_computes(minilm, reference):
     mean, weights = hidden.mean(dim=0), found.attentions[CAT["layer"]][0, CAT["head"]]
     for kept, now in (("it", hidden[it]), ("sentence", mean / mean.norm()), ("weights", weights)):
         np.testing.assert_allclose(MAKERS[kept], now, atol=1e-5)
-    np.testing.assert_allclose(MAKERS["weights"], CAT["weights"], atol=1e-4)
+    for name, (layer, head) in CAT["places"].items():
+        now = found.attentions[layer][0, head]
+        np.testing.assert_allclose(CAT["heads"][name], now, atol=1e-4, err_msg=name)
 
 
 def test_our_name_carries_the_whole_checkpoint(minilm):
