@@ -13,6 +13,7 @@ from matplotlib.patches import Circle, PathPatch, Polygon, Rectangle
 from PIL import Image
 from test_figures import GROUNDS, contrast
 
+from helpers.examples import sentence
 from workshop import drawings
 from workshop.colours import OF
 from workshop.drawings.matrices import maps
@@ -30,6 +31,8 @@ A, CAUSAL, UNSCALED = (
     for s in (S / 2**0.5, np.where(np.tri(6), S / 2**0.5, -np.inf), S)
 )
 C = A @ V
+SECOND = Q[3, 1] * K[:, 1]  # the second head's scores, divided by √1
+A_2 = np.exp(SECOND) / np.exp(SECOND).sum()
 TWELVE = [f"word{i}" for i in range(12)]
 ADDED = {"attention": np.array([0.6, -1.1, 0.2]), "feed-forward": np.array([-0.5, 0.1, 1.0])}
 AFTER = X[3] + np.cumsum([*ADDED.values()], axis=0)
@@ -74,8 +77,11 @@ def cases(words):
         "head, causal": (head(words, causal=True), [*first, (S[3, :4] / np.sqrt(2), 2), *causal],
                          "masked the 0.00, shop 2.12, sells 2.12, apple 1.41, and −∞, banana −∞"),
         "head, unscaled": (head(words, scaled=False), None,
-                           f"score {each(S[3], 1)}; weight {each(UNSCALED[3])}"),
-        "head, by hand": (head(words, weights=[0, 0, 0, 0.5, 0, 0.5]), None, "sum 3.00, 1.00."),
+                           f"score {each(S[3], 1)}; weight {each(UNSCALED[3], 4)}"),
+        "head, by hand": (head(words, weights=[0, 0, 0, 0.5, 0, 0.5]), None, "context 3.00, 1.00."),
+        "head 2": (head(words, num_heads=2, head=2), [(X, 1), (K[:, 1:], 1), (Q[3, 1], 1),
+                   (SECOND, 1), (SECOND, 1), (V[:, 1:], 1), (A_2, 2), (A_2 * V[:, 1], 2),
+                   (A_2 @ V[:, 1], 2)], "apple asks in head 2; query 2.0; score the 0.0, shop 3.0"),
         "matrix": (drawings.matrix(A, "weights", title="A", lit=(3, 5), **names), [(A, 2)],
                    "Matrix A: the 0.17, 0.17, 0.17, 0.17, 0.17, 0.17; shop"),
         "product": (drawings.product(X, W_Q, rows=words, lit=(3, 1)), [(X, 1), (W_Q, 1), (Q, 1)],
@@ -227,14 +233,42 @@ def test_drawings_show_and_say_the_numbers_of_their_arrays_each_time(drawn):
     assert "head 4" in seen["large heads"]
 
 
+def row_of(picture, word):
+    """What stands beside a word, from left to right."""
+    said = sorted((*text.get_position(), text.get_text()) for text in texts(picture))
+    (height,) = [y for _, y, words in said if words == word]
+    return [words for _, y, words in said if abs(y - height) < 2]
+
+
 def test_each_row_reads_from_the_word_to_its_share(drawn):
-    said = [(*text.get_position(), text.get_text()) for text in texts(drawn["head"])]
     for i, word in enumerate(WORDS):
-        (height,) = [y for _, y, words in said if words == word]
-        row = [words for _, y, words in sorted(said) if abs(y - height) < 2]
         w = [f"{n:.2f}" for n in (S[3, i] / np.sqrt(2), A[3, i])]
         v = [f"{n:.1f}" for n in V[i]] + [f"{n:.2f}" for n in A[3, i] * V[i]]
-        assert row == [word, *[f"{n:.1f}" for n in (*X[i], *K[i], S[3, i])], *w, "×", *v]
+        x = [f"{n:.1f}" for n in (*X[i], *K[i], S[3, i])]
+        assert row_of(drawn["head"], word) == [word, *x, *w, "×", *v]
+
+
+ASKS = [(text.split(), asker, heads) for heads in (1, 2) for text, asker in (
+    ("the shop sells apple and banana", "apple"), ("the shop sells apple and laptop", "apple"),
+    ("apple and laptop", "apple"), ("the shop sells banana and apple", "sells"))]  # fmt: skip
+
+
+@pytest.mark.parametrize("words, asker, heads", ASKS)
+def test_what_is_written_adds_up(words, asker, heads):
+    """Weight × value, and their sum, to half a unit of the digits in which they stand."""
+    _, *arrays = sentence(" ".join(words))
+    picture = drawings.head(words, *arrays, asker, num_heads=heads, head=heads)
+    sums, context = 0, picture.alt.partition("; context ")[2].rstrip(".").split(", ")
+    for word in words:
+        weight, _, *rest = row_of(picture, word)[-2 - 4 // heads :]
+        value, added = np.split(np.array(rest, float), 2)
+        assert np.abs(float(weight) * value - added).max() <= half_a_unit(rest[-1])
+        sums += added
+    assert np.abs(sums - np.array(context, float)).max() <= half_a_unit(context[0])
+
+
+def half_a_unit(text):
+    return 0.5 * 10.0 ** -len(text.partition(".")[2]) + 1e-9
 
 
 def test_numbers_are_short_and_what_does_not_fit_is_left_out():
@@ -456,6 +490,8 @@ head(WORDS, X, Q, K, HOLE, 0)  # V (6, 2) has nan at (0, 1)
 head(WORDS, X, Q, K, V, "pear")  # asker is 'pear', but must be one of the, shop
 head(WORDS, X, Q, K, V, 0, weights=[0.2] * 5)  # weights has shape (5,), but must be (6,)
 head(WORDS, X, Q, K, V, 0, lit="mask")  # lit is 'mask', but must be one of x, k
+head(WORDS, X, Q, K, V, 0, num_heads=3)  # num_heads is 3, but must divide the 2 features of Q
+head(WORDS, X, Q, K, V, 0, num_heads=2, head=3)  # head is 3, but must be a whole number from 1 to 2
 head(WORDS, X, Q, K, V, 0, causal=1)  # TypeError: causal is 1, but must be True or False
 matrix(HOLE)  # array (6, 2) has nan
 matrix(V, "z")  # name is 'z', but must be one of x, q

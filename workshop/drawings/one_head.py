@@ -24,52 +24,66 @@ class Step(NamedTuple):
 
 
 STEPS = {
-    "x": Step("x", "word vector", "x", "01"),
-    "k": Step("k = x W_k", "what it offers", "k", "02"),
-    "q": Step("q = x W_q", "query", "q", "02"),
-    "scores": Step("q · k", "score", "scores", "03"),
+    "x": Step("word vector", "x", "x", "01"),
+    "k": Step("key", "what it offers", "k", "02"),
+    "q": Step("query", "what it asks", "q", "02"),
+    "scores": Step("score", "q · k", "scores", "03"),
     "scaled": Step("scaled", "÷ √d", "scores", "04"),
-    "masked": Step("mask", "masked", "scores", "06"),
-    "weights": Step("weights", "softmax", "weights", "05"),
-    "v": Step("v = x W_v", "what it gives", "v", "02"),
-    "shares": Step("weight × v", "what it adds", "v", "05"),
-    "context": Step("Σ", "sum", "context", "05"),
+    "masked": Step("masked", "−∞", "scores", "06"),
+    "weights": Step("weight", "softmax", "weights", "05"),
+    "v": Step("value", "what it gives", "v", "02"),
+    "shares": Step("weight × value", "what it adds", "v", "05"),
+    "context": Step("context", "Σ", "context", "05"),
 }
 _BELOW = ("q", "context")
 _GAP = 28, 52  # pixels between two columns, at least and at most
+# Decimals of weights, of what they add, and of its sum: the first that add up as they are written.
+_DECIMALS = (2, 2, 2), (3, 3, 3), (3, 2, 2), (4, 3, 3), (4, 3, 2), (3, 2, 1)
 
 
 def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: Any = None,
          scaled: bool = True, causal: bool = False, lit: str | Iterable[str] | None = None,
-         closed: Iterable[str] = ()) -> Drawing:  # fmt: skip
+         closed: Iterable[str] = (), num_heads: int = 1, head: int = 1) -> Drawing:  # fmt: skip
     """Draw one word's way through attention: its query, all keys, scores, weights, shares, sum.
 
     X (T, D), Q and K (T, d), V (T, d_v); the asker is a token or its place. `weights` (T,) are
     drawn instead of those computed, `lit` are steps drawn full, the others pale; `closed` are steps
-    drawn as boxes without numbers. Raises ValueError for other shapes, words and steps.
+    drawn as boxes without numbers. Of several heads, each with d / num_heads and d_v / num_heads
+    neighbouring features, `head` is drawn, counted from 1. Numbers have as many decimals as it
+    takes to add up as they are written; where four do not, the sign of the sum is "Σ ≈".
+    Raises ValueError for other shapes, words and steps, and when the heads divide no width.
     """
     words = given.tokens_of("tokens", tokens)
     at = given.place_of("asker", asker, words)
     switches = given.as_switch("scaled", scaled), given.as_switch("causal", causal)
+    num_heads = given.as_whole("num_heads", num_heads, 1, given.MOST)
+    head = given.as_whole("head", head, 1, num_heads)
+    cut = len(words), num_heads, head
+    Q, K, V = _of_head("Q", Q, *cut), _of_head("K", K, *cut), _of_head("V", V, *cut)
     arrays = _attend(len(words), at, X, Q, K, V, weights, *switches)
-    full, shut = (
-        given.chosen_of("lit", lit or arrays, arrays),
-        given.chosen_of("closed", closed, arrays),
-    )
-    way = _Way(words, at, arrays, full, shut)
-    way.notes = {"scaled": f"÷ √{np.shape(Q)[1]}"}
-    way.notes |= {} if weights is None else {"weights": "changed"}
+    full = given.chosen_of("lit", lit or arrays, arrays)
+    way = _Way(words, at, arrays, full, given.chosen_of("closed", closed, arrays))
+    way.notes = {"scaled": f"÷ √{Q.shape[1]}"} | ({} if weights is None else {"weights": "changed"})
+    way.where = f" in head {head}" if num_heads > 1 else ""
     for draw in (way.columns, way.query, way.links, way.sum):
         draw()
     told = f" Lit: {', '.join(step for step in arrays if step in full)}." if lit else ""
     return way.sheet.picture(way.in_words() + told)
 
 
+def _of_head(name: str, array: Any, T: int, num_heads: int, head: int) -> np.ndarray:
+    """Those features (T, d / num_heads) that a head has, counted from 1."""
+    array = given.array_of(name, array, T, "features")
+    if array.shape[1] % num_heads:
+        need = f"must divide the {array.shape[1]} features of {name}"
+        raise ValueError(f"num_heads is {num_heads}, but {need}")
+    return np.split(array, num_heads, axis=1)[head - 1]
+
+
 def _attend(T: int, at: int, X: Any, Q: Any, K: Any, V: Any, weights: Any, scaled: bool,
             causal: bool) -> dict[str, np.ndarray]:  # fmt: skip
     """The numbers of each step for one asker: (T, …), those of the query and the context (1, …)."""
-    X, Q = given.array_of("X", X, T, "features"), given.array_of("Q", Q, T, "features")
-    K, V = given.array_of("K", K, T, Q.shape[1]), given.array_of("V", V, T, "features")
+    X, K = given.array_of("X", X, T, "features"), given.array_of("K", K, T, Q.shape[1])
     steps = {"x": X, "k": K, "q": Q[[at]], "scores": attention_scores(Q, K)[at]}
     last = steps["scores"]
     if scaled:
@@ -84,13 +98,25 @@ def _attend(T: int, at: int, X: Any, Q: Any, K: Any, V: Any, weights: Any, scale
     return {step: array if array.ndim == 2 else array[:, None] for step, array in steps.items()}
 
 
-def _fitting(arrays: dict[str, np.ndarray], room: float) -> dict[str, Grid]:
+def _decimals(arrays: Mapping[str, np.ndarray]) -> tuple[int, int, int] | None:
+    """As few decimals as let the weights times values, and their sum, come out as written."""
+    w, v, shares, context = (arrays[step] for step in ("weights", "v", "shares", "context"))
+    for m, n, k in _DECIMALS:
+        product = np.abs(w.round(m) * v.round(2) - shares.round(n)) <= 0.5 * 10.0**-n + 1e-9
+        apart = np.abs(shares.round(n).sum(axis=0) - context.round(k))
+        if product.all() and (apart <= 0.5 * 10.0**-k * (k < n) + 1e-9).all():
+            return m, n, k
+    return None
+
+
+def _fitting(arrays: dict[str, np.ndarray], room: float,
+             decimals: tuple[int, int, int]) -> dict[str, Grid]:  # fmt: skip
     """The numbers of all steps as written, of each as many features as fit side by side."""
     below = {"k": "q", "shares": "context"}  # written in cells of one width
     tall = {step: np.vstack([arrays[step], arrays[below[step]]]) if step in below else arrays[step]
             for step in arrays if step not in below.values()}  # fmt: skip
     for most in range(given.ROOM, 1, -1):
-        grids = {step: _grid(step, tall, arrays, most) for step in tall}
+        grids = {step: _grid(step, tall, arrays, most, decimals) for step in tall}
         if _content(grids) <= room - _GAP[0] * (len(tall) - 1):
             break
     for step, under in below.items():
@@ -98,6 +124,8 @@ def _fitting(arrays: dict[str, np.ndarray], room: float) -> dict[str, Grid]:
         last = both.part(slice(-1, None))
         grids[step] = both.part(slice(-1))
         grids[under] = last._replace(name=STEPS[under].name, largest=top)
+    sums = grid(arrays["context"], "context", decimals=decimals[2], most=most).texts
+    grids["context"] = grids["context"]._replace(texts=sums)
     return grids
 
 
@@ -111,8 +139,9 @@ def _named(step: str) -> float:
     return max(wide(STEPS[step].title, bold=True), wide(STEPS[step].note))
 
 
-def _grid(step: str, tall: Mapping[str, Any], arrays: Mapping[str, Any], most: int) -> Grid:
-    decimals = 2 if step in ("weights", "shares") else None
+def _grid(step: str, tall: Mapping[str, Any], arrays: Mapping[str, Any], most: int,
+          written: tuple[int, int, int]) -> Grid:  # fmt: skip
+    decimals = {"weights": written[0], "shares": written[1]}.get(step)
     scale = np.abs(arrays["v" if step == "shares" else step])
     largest = float(scale[np.isfinite(scale)].max(initial=0))
     return grid(tall[step], STEPS[step].name, largest=largest, decimals=decimals, most=most)
@@ -124,10 +153,12 @@ class _Way:
     def __init__(self, words: list[str], at: int, arrays: dict[str, np.ndarray], lit: set[str],
                  closed: set[str]):  # fmt: skip
         self.sheet, self.words, self.at = Sheet(), [shortened(word) for word in words], at
-        self.lit, self.closed, self.notes = lit, closed, {}
+        self.lit, self.closed, self.notes, self.where = lit, closed, {}, ""
         beside = max(wide(word, bold=True) for word in self.words) + 10
         room = WIDTH - 2 * MARGIN - beside - 16  # the line of the sum
-        self.grids = _fitting(arrays, room)
+        decimals = _decimals(arrays)
+        self.sign = "Σ" if decimals else "Σ ≈"
+        self.grids = _fitting(arrays, room, decimals or _DECIMALS[0])
         self.pitch = 44 if len(words) <= 8 else 35
         self.gap, self.boxes = 0.0, {}
         self._place(room)
@@ -180,7 +211,7 @@ class _Way:
         x, y = asker.right[0] + 0.36 * self.gap, asker.right[1] + 8
         style = {"colour": self.ink("q"), "lit": lit, "width": 2.2}
         self.sheet.arrow((asker.right[0], y), (x, y), (x, q.left[1]), q.left, **style)
-        words = f"q = x W_q: what “{self.words[self.at]}” asks"
+        words = f"query: what “{self.words[self.at]}” asks{self.where}"
         self.sheet.text(q.bottom[0], q.bottom[1] + 14, words, self.ink("q"), bold=lit)
         if lit:
             self.sheet.frame(asker, INKS["q"])
@@ -228,15 +259,15 @@ class _Way:
             self.sheet.arrow(share.right, (x, share.right[1]), head=False, **style)
         top = shares[0].right
         self.sheet.arrow(top, (x, top[1]), (x, box.right[1]), box.right, **style)
-        self.sheet.text(x - 14, box.y - 12, "Σ", size=17, bold=lit)
-        words = f"“{self.words[self.at]}” in this sentence"
+        self.sheet.text(x - 5, box.y - 12, self.sign, at="right", size=17, bold=lit)
+        words = f"context: “{self.words[self.at]}” in this sentence"
         self.sheet.text(x, box.bottom[1] + 14, words, at="right", bold=lit)
 
     def in_words(self) -> str:
         """The numbers of the picture in words."""
-        parts = [f"One attention head: {self.words[self.at]} asks"]
+        parts = [f"One attention head: {self.words[self.at]} asks{self.where}"]
         for step in ("q", "scores", "scaled", "masked", "weights", "context"):
-            called = {"scaled": "scaled", "weights": "weight"}.get(step, STEPS[step].note)
+            called = STEPS[step].title
             if step in self.closed:
                 parts.append(f"{called} closed: notebook {STEPS[step].opens} opens it")
             elif step in self.grids:
