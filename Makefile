@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check exercise test test-all test-notebooks notebooks site pictures bench bench-widgets measure-why format links fresh grade ablations writer clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks measure site pictures bench bench-widgets measure-why format links fresh grade ablations writer clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +74,10 @@ test-notebooks: $(READY) ## the notebooks alone
 
 notebooks: links format ## execute all notebooks and write them in canonical form (one: NAME=05)
 	$(BIN)/python tools/notebooks.py $(NAME)
+	$(BIN)/python tools/minutes.py $(NAME)
+
+measure: $(READY) ## count the minutes of the stories, print them and write them in their places
+	$(BIN)/python tools/minutes.py $(NAME)
 
 site: $(READY) ## write the notebooks as web pages into site/, with live widgets, to read offline
 	$(BIN)/python tools/site.py

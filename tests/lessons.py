@@ -15,6 +15,7 @@ EVERY = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
 PATHS = [path for path in EVERY if path.stem[:2] != "99"]  # the lessons, without the appendix
 FOLDED = re.compile(r"^<details>.*?^```python\n(.*?)^```$.*?^</details>", re.M | re.S)
 TASK = re.compile(r"\*\*(\d) · (\w+)\*\* — ")
+VIEW = "application/vnd.jupyter.widget-view+json"
 CHECK = r"(\w+) = check\(\1\)"
 
 
@@ -33,9 +34,20 @@ def markdown(path):
     return "\n\n".join(cell["source"] for cell in cells(path) if cell["cell_type"] == "markdown")
 
 
+def is_story(path):
+    """Whether a notebook is told as a story, with what is deeper closed below it."""
+    return "Go deeper" in headings(path, 2)
+
+
 def headings(path, level):
     """The texts of all headings of one level."""
     return re.findall(rf"^{'#' * level} (.+)$", markdown(path), re.MULTILINE)
+
+
+def calls(cell):
+    """The names of the functions that a cell calls."""
+    found = [node.func for node in ast.walk(tree(cell)) if isinstance(node, ast.Call)]
+    return {node.id for node in found if isinstance(node, ast.Name)}
 
 
 def by_room(path):

@@ -102,7 +102,7 @@ class Exercise:
     tensors. Where the result may hold whole numbers or floats alike, `whole_numbers` is True.
     `seconds` is its time limit. `trains` is True where answers may run PyTorch's backward, which
     not every fork can; `prepare` loads what answers need and what would take too much of their
-    time. The loader writes `notebook`.
+    time. `story` is True where the story asks it, not what is deeper. The loader writes `notebook`.
     """
 
     solution: str
@@ -116,6 +116,7 @@ class Exercise:
     seconds: float = 2.0
     trains: bool = False
     prepare: Callable[[], None] | None = None
+    story: bool = False
     notebook: str = ""
 
     @property
