@@ -234,6 +234,16 @@ def test_progress_counts_what_the_notebooks_ask(notebook, monkeypatch):
     assert notebook.last.startswith("x.py cannot be read. What it holds is not counted.\n2 of ")
 
 
+def test_progress_tells_the_story_first_and_what_is_deeper_apart(notebook, monkeypatch):
+    for name, known in exercises().items():
+        monkeypatch.setattr(known, "story", name == "attention")
+    notebook.run("progress()")
+    of_05 = [name for name in asked()["05"] if name != "attention"]
+    told = f": ○ attention; deeper: {', '.join(f'○ {name}' for name in of_05)}\n"
+    assert f"05 · Softmax, 0 of {len(of_05) + 1}{told}" in notebook.last
+    assert notebook.last.count("deeper") == 1
+
+
 def test_without_ipython_it_is_printed():
     code = "from workshop.checks import hint\nhint('softmax')"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

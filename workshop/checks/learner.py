@@ -224,8 +224,10 @@ def progress() -> None:
     done, rows = kept | Memory.right, []
     for notebook, names in asked_by_notebook().items():
         count = f"{sum(name in done for name in names)} of {len(names)}"
-        marks = ", ".join(f"{'✓' if name in done else '○'} {name}" for name in names)
-        rows.append([f"{notebook} · {TITLES[notebook]}", count, marks])
+        marks = {name: f"{'✓' if name in done else '○'} {name}" for name in names}
+        told = [marks.pop(name) for name in names if exercises()[name].story]
+        layers = "; deeper: ".join(", ".join(part) for part in (told, marks.values()) if part)
+        rows.append([f"{notebook} · {TITLES[notebook]}", count, layers])
     title, key = f"{len(done)} of {len(exercises())} exercises done", "✓ done, ○ open"
     lines = [f"{title}.", *(f"{head}, {count}: {marks}" for head, count, marks in rows), key]
     markup = page.overview(title, ["notebook", "done", key], rows)
