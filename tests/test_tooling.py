@@ -331,6 +331,15 @@ def test_ci_runs_all_tests_and_a_missing_browser_fails():
     assert workflow["permissions"] == {"contents": "read"}
 
 
+def test_readers_are_asked_where_they_stopped():
+    """The form that a story's last line opens: what it asks, and what one must answer."""
+    form = ROOT / ".github/ISSUE_TEMPLATE/where_did_you_stop.yml"
+    asked = yaml.safe_load(form.read_text(encoding="utf-8"))["body"]
+    needed = {q["id"]: q.get("validations", {}).get("required", False) for q in asked}
+    assert needed == {"notebook": True, "place": True, "expected": False, "minutes": False}
+    assert all(question["attributes"]["label"].endswith("?") for question in asked)
+
+
 @pytest.mark.slow
 def test_make_lab_trusts_the_notebooks_first(tmp_path):
     """Else JupyterLab shows pictures instead of the saved widgets."""
