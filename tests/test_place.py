@@ -110,3 +110,4 @@ def test_the_cells_of_every_notebook_tell_which_it_is(path, monkeypatch):
     assert learner.notebook() == path.stem[:2]
     lesson, tasks = learner.rooms()
     assert learner.defined(tasks) and bool(lesson) != is_story(path)  # there tasks begin at once
+    assert "check(" in tasks[2] or is_story(path)

@@ -108,7 +108,8 @@ def test_page_shows_the_whole_notebook(pages, path):
     assert kinds["setup"] == "setup" and set(kinds.values()) <= KINDS
     for cell in code:
         assert (kinds[cell.id] == "check") == bool(re.search(r"= check\(\w+\)$", cell.source))
-        assert (kinds[cell.id] in ("question", "hidden")) == ("jupyter" in cell.metadata)
+        folded = "jupyter" in cell.metadata and cell.id != "setup"
+        assert (kinds[cell.id] in ("question", "hidden")) == folded
         assert (kinds[cell.id] == "exercise") == cell.source.endswith("...")
     alts = [alt for cell in code for output in cell.outputs for alt in words(output)]
     assert [image["alt"] for image in page.all("img")] == alts
@@ -220,6 +221,34 @@ def test_saved_widget_comes_with_its_picture_and_state_and_hostile_tokens_stay_d
     harmless = nbformat.from_dict(json.loads(json.dumps(notebook).replace("onerror", "")))
     tags = [tag for tag, _ in Markup(site.page({"t.html": harmless}, "t.html")).tags]
     assert tags == [tag for tag, _ in page.tags] and tags.count("script") == 4
+
+
+def closing():
+    """A notebook whose sections A and B are closed, and that hides a cell."""
+    hides = {"jupyter": {"source_hidden": True}, "tags": ["drawn"]}
+    closes = {"jp-MarkdownHeadingCollapsed": True}
+    new = nbformat.v4.new_markdown_cell
+    return nbformat.v4.new_notebook(cells=[
+        new("# 98 · T\n\nYou will.\n\n## Go deeper", id="t"),
+        new("### A & b\n\n3 minutes: *a*.", id="a", metadata=closes),
+        nbformat.v4.new_code_cell("# @title A <picture>\nx", id="x", metadata=hides),
+        new("#### Deeper still", id="d"),
+        new("### B\n\n1 minute: b.", id="b", metadata=closes),
+        new("## The end", id="e"),
+    ])  # fmt: skip
+
+
+def test_a_section_that_a_notebook_closes_is_closed_by_its_heading(site):
+    """It holds what follows, to the next heading of its level; its minutes stand beside it."""
+    page = Markup(site.page({"t.html": closing()}, "t.html"))
+    main = page.text[page.text.index("<main") : page.text.index("</main>")]
+    found = re.findall(r"<(/?(?:section|details|summary)|h\d|div)\b", main)
+    code = "div details summary /summary /details".split()
+    assert found == [*"section h1 div section h2 section details summary h3 div /summary".split(),
+                     *code, *"section h4 /section /details /section".split(),
+                     *"section details summary h3 div /summary /details /section".split(),
+                     *"/section section h2 /section /section".split()]  # fmt: skip
+    assert "<summary>A &lt;picture&gt;</summary>" in main
 
 
 def test_build_writes_the_same_pages_every_time_and_removes_old_ones(tmp_path):

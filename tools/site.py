@@ -117,13 +117,16 @@ def kind(cell) -> str:
     for name, pattern in KINDS.items():
         if re.search(pattern, cell.source, re.MULTILINE):
             return name
-    return "hidden" if "jupyter" in cell.metadata else "timing" if cell.metadata else "lesson"
+    timing = "nbval-ignore-output" in cell.metadata.get("tags", [])
+    return "hidden" if "jupyter" in cell.metadata else "timing" if timing else "lesson"
 
 
 def coded(cell) -> list:
     """A code cell, with its kind and its source in colours."""
     code = highlight(cell.source, get_lexer_by_name("ipython3"), HtmlFormatter(nowrap=True))
-    told = {"kind": kind(cell), "html": code.rstrip("\n"), "folded": "jupyter" in cell.metadata}
+    caption = re.match("# @title (.+)", cell.source)
+    folded = (caption[1] if caption else "The code") if "jupyter" in cell.metadata else ""
+    told = {"kind": kind(cell), "html": code.rstrip("\n"), "folded": folded}
     return [new_code_cell(cell.source, id=cell.id, outputs=cell.outputs, metadata=told)]
 
 
@@ -138,25 +141,30 @@ def pieces(cell) -> list:
         room = re.sub(r"\$.*?\$|[^\w\- ]", "", title.lower()).replace(" ", "-")
         heading = markdown(title).strip().removeprefix("<p>").removesuffix("</p>")
         told = {"level": len(level), "room": room, "heading": heading, "html": markdown(text)}
+        told["closed"] = "jp-MarkdownHeadingCollapsed" in cell.metadata and not made
         name = f"{cell.id}-{len(made)}" if made else cell.id
         made.append(new_markdown_cell(text, id=name, metadata=told))
     return made
 
 
 def cut(notebook):
-    """The notebook as the template asks for it: a heading opens a section and closes others."""
+    """The notebook as the template asks for it: a heading opens a section and closes others.
+
+    A section that the notebook closes lies in <details> too.
+    """
     parts = [(coded if c.cell_type == "code" else pieces)(c) for c in notebook.cells]
-    cells, levels, ids, numbers = [*chain(*parts)], [], Counter(), count(1)
+    cells, ends, ids, numbers = [*chain(*parts)], {}, Counter(), count(1)
     for cell in cells:
         if cell.cell_type == "code":
             cell.execution_count = next(numbers)
         elif level := cell.metadata.level:
-            outer = [other for other in levels if other < level]
-            cell.metadata.closes, levels = len(levels) - len(outer), [*outer, level]
+            inner = [ends.pop(other) for other in [*ends][::-1] if other >= level]
+            cell.metadata.closes = "".join(inner)
+            ends[level] = "\n</details>" * cell.metadata.closed + "\n</section>"
             ids[cell.metadata.room] += 1
             if (again := ids[cell.metadata.room]) > 1:
                 cell.metadata.room += f"-{again - 1}"
-    return new_notebook(cells=cells, metadata={"open": len(levels)})
+    return new_notebook(cells=cells, metadata={"closes": "".join([*ends.values()][::-1])})
 
 
 WELCOME = """One attention head, alive, with every number in sight: write *laptop* in place of

@@ -237,7 +237,7 @@ def notebook_of(*sources: str):
 
 TITLE = nbformat.v4.new_markdown_cell("# 00 · Test\n\nA test.", id="title")
 DRAWN = """() => [...document.querySelectorAll("[data-model]")]
-  .every((e) => e.querySelector(".step"))"""
+  .every((e) => e.querySelector(".step") || !e.checkVisibility())"""
 
 
 def watch(context, faults: list[str]) -> None:

@@ -1,5 +1,6 @@
 """The pages of `make site` in the browser: all of them, from file://, without a network."""
 
+import nbformat
 import pytest
 
 from browser.axe import AXE, TAGS
@@ -127,6 +128,46 @@ def test_contents_mark_where_one_reads_and_lie_over_a_narrow_page(visit):
     button.click()
     contents.get_by_role("link", name="06 · Masking").click()
     page.wait_for_url("**/06_masking.html")
+
+
+@pytest.fixture
+def closed(browser, ci, tmp_path):
+    """A page with the machine in a closed section, and another section below it."""
+    site, new = ci("site"), nbformat.v4.new_markdown_cell
+    notebook = site.alive(apple=site.apple())
+    told = {"jp-MarkdownHeadingCollapsed": True}
+    notebook.cells[:0] = [new("# T\n\nYou will.\n\n## Go deeper", id="t"),
+                          new("### A\n\n2 minutes: a.", id="a", metadata=told)]  # fmt: skip
+    notebook.cells += [new("### B\n\n3 minutes: b.", id="b", metadata=told), new("There.", id="c")]
+    (tmp_path / "t.html").write_text(site.page({"t.html": notebook}, "t.html"), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "t.html").as_uri())
+    yield page
+    page.close()
+
+
+OPENED = "[...document.querySelectorAll('.deeper')].map((e) => e.open)"
+
+
+def test_a_closed_section_opens_by_its_heading_and_its_widget_lives(closed):
+    assert closed.evaluate(OPENED) == [False, False]
+    assert closed.locator("figure > img").count() == 1
+    closed.get_by_text("2 minutes: a.").click()
+    closed.locator("figure .machine canvas").wait_for()
+    assert closed.evaluate(OPENED) == [True, False]
+    assert closed.locator("figure canvas").bounding_box()["width"] > 300
+
+
+@pytest.mark.parametrize("place", ["b", "cell-b", "cell-c"])
+def test_a_link_that_points_inside_opens_a_closed_section(closed, place):
+    closed.goto(closed.url + f"#{place}")
+    assert closed.evaluate(OPENED) == [False, True]
+    assert closed.locator(f"#{place}").is_visible()
+
+
+def test_what_is_printed_is_open(closed):
+    closed.pdf()
+    assert closed.evaluate(OPENED) == [True, True]
 
 
 FOUND = {

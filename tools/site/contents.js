@@ -16,3 +16,17 @@ mark();
 contents.addEventListener("click", ({ target }) => {
   if (target.closest("a") && contents.matches(":popover-open")) contents.hidePopover();
 });
+
+// A link into a section that is closed opens it, as printing opens them all.
+function reveal() {
+  const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const closed = place?.querySelector(":scope > .deeper") ?? place?.closest(".deeper");
+  if (!closed || closed.open) return;
+  closed.open = true;
+  place.scrollIntoView();
+}
+addEventListener("hashchange", reveal);
+addEventListener("beforeprint", () => {
+  for (const closed of document.querySelectorAll(".deeper")) closed.open = true;
+});
+reveal();

@@ -42,6 +42,18 @@ async function bring(figure) {
     console.error(error);
   }
 }
-document.querySelectorAll("[data-model]").forEach(bring);
-for (const box of document.querySelectorAll("pre, .wide, .made, .made div, .formula"))
-  if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; // scrolls with the keyboard too
+
+// What lies in a closed section has no size: it waits until somebody opens it.
+const waiting = new Set(document.querySelectorAll("[data-model]"));
+const boxes = document.querySelectorAll("pre, .wide, .made, .made div, .formula");
+function wake() {
+  for (const figure of waiting)
+    if (figure.checkVisibility()) {
+      waiting.delete(figure);
+      bring(figure);
+    }
+  // What is wider than its place scrolls with the keyboard too.
+  for (const box of boxes) if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+}
+document.addEventListener("toggle", wake, true);
+wake();
