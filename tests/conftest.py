@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before NumPy and torch are loaded
+os.environ["NUMPY_MADVISE_HUGEPAGE"] = "0"  # else np.eye(30_000) writes to 7 GB, for 20 seconds
 os.environ["MY_TRANSFORMER"] = "off"  # nobody's answers are read or kept, in notebooks' kernels too
 # To check addresses, jsonschema compiles a grammar for two seconds wherever nbformat is loaded.
 sys.modules.setdefault("rfc3987_syntax", None)
