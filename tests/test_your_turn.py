@@ -1,20 +1,21 @@
 """Each notebook goes on to its end, in a kernel: with solutions, answers for tensors, wrong ones.
 
-Before the tasks run only those cells that are needed: no answer changes a cell before it. After the
-solutions, only those that use an answer, or what one made, run again; and none trains again that
-names no answer.
+Only those cells run that use an answer, or what one made, and those that they need; the others run
+where the notebook is compared with its outputs. None trains again that names no answer.
 """
 
 import ast
+import builtins
 import re
 
 import nbformat
 import pytest
 from answers import for_tensors
-from lessons import CHECK, FOLDER, PATHS, code_cells, is_stub, made_by, needed, needs, tree
+from lessons import CHECK, FOLDER, PATHS, binds, code_cells, is_stub, made_by, needed, needs, tree
 from nbclient import NotebookClient
 
 from workshop.checks.learner import TOOLS
+from workshop.checks.source import names_used
 from workshop.exercises import exercises, find
 
 pytestmark = pytest.mark.slow
@@ -35,15 +36,24 @@ def stub_of(cell):
     return last if getattr(last, "name", "") in exercises() and is_stub(last) else None
 
 
-def trainers(cells):
-    """The names of the functions that train: the course's own, and those of the notebook."""
-    parts = (part for cell in cells for part in tree(cell).body if hasattr(part, "name"))
-    return {"fit"} | {part.name for part in parts if ".backward()" in ast.unparse(part)}
+IMPORT = ast.Import | ast.ImportFrom
+
+
+def parts_of(cells, kinds=ast.stmt):
+    """The statements of cells, or those of some kinds."""
+    return [part for cell in cells for part in tree(cell).body if isinstance(part, kinds)]
+
+
+def training(cells):
+    """Finds what trains: a loop's `backward`, calls of `fit`, and of functions of the notebook."""
+    named = [part for part in parts_of(cells) if ".backward()" in ast.unparse(part)]
+    names = {"fit"} | {part.name for part in named if hasattr(part, "name")}
+    return re.compile(rf"\.backward\(\)|\b({'|'.join(names)})\(")
 
 
 def again(cells, names):
     """The cells in which an answer can make a difference, and those that set its name anew."""
-    train = re.compile(rf"\b({'|'.join(trainers(cells))})\(")
+    train = training(cells)
     found, given, made = [], set(), {"mine"}
     for cell in cells:
         used, own = needs(cell), made_by(cell)
@@ -58,6 +68,28 @@ def again(cells, names):
                 continue
         found.append(cell)
     return found
+
+
+def changed_by(cell, train):
+    """The names that a cell trains with, and those whose methods it merely calls."""
+    texts = filter(train.search, map(ast.unparse, parts_of([cell])))
+    called = [ast.unparse(part) for part in ast.walk(tree(cell)) if isinstance(part, ast.Expr)]
+    return {*re.findall(r"^(\w+)\.[\w.]+\(", "\n".join(called), re.MULTILINE)}.union(
+        *map(names_used, texts)
+    )
+
+
+def leading_to(wanted, cells, fixed):
+    """Those of the cells without which the wanted ones among them do not run as they do now;
+    names that are `fixed` mean the same from the first cell on."""
+    train, found, names = training(cells), [], set()
+    for cell in reversed(cells):
+        parts = [part for part in parts_of([cell]) if not isinstance(part, IMPORT)]
+        own = binds("\n".join(map(ast.unparse, parts)))
+        if cell in wanted or names & (own | changed_by(cell, train) - fixed):
+            found.append(cell)
+            names = names - own | needs(cell)
+    return found[::-1]
 
 
 def filled(cell, answer):
@@ -122,10 +154,15 @@ def test_it_goes_on_with_whatever_is_answered(path, room, tmp_path):
     begin = next(i for i, cell in enumerate(code) if TOOLS.search(cell["source"]))
     before, after = code[:begin], code[begin:]
     names = [checked(cell) for cell in after if checked(cell)]
-    room.begin(before, after, names, tmp_path if on_mine else "off")
-    room.run(after, lambda name: room.execute(f"solution({name!r})"))
+    changing = again(after, {*names})
+    imports = "\n".join(map(ast.unparse, parts_of(code, IMPORT)))
+    named = {part.name for part in parts_of(code) if hasattr(part, "name")}
+    first = leading_to(changing, after, named | binds(imports) | {*dir(builtins)})
+    room.begin(before, first, names, tmp_path if on_mine else "off")
+    room.execute(imports)
+    room.run(first, lambda name: room.execute(f"solution({name!r})"))
     for name in OF_MINE if on_mine else ():
         said = room.execute(f"{for_tensors(name)}\n{name} = check({name})")
         assert said.startswith(f"{name}: right") and "Kept in" in said, said
     for answer, status in ((for_tensors, "right"), (wrong, "not yet")):
-        room.run(again(after, {*names}), answer, status)
+        room.run(changing, answer, status)
