@@ -125,7 +125,7 @@ def test_what_notebook_13_says_of_the_table():
     assert loss["500 pairs, dropout"] < loss["full model"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_line_can_be_made_again():
     """Other processors round otherwise, and training amplifies that: hence the limits."""
     stored = next(r for r in read_table() if (r.name, r.seed) == ("no causal mask", 1))
