@@ -12,88 +12,31 @@ function filled(rows, columns, f) {
     for (let j = 0; j < columns; j++, at++) out.data[at] = f(i, j, at);
   return out;
 }
-const each = ({ data, rows, columns }, f) => filled(rows, columns, (i, j, at) => f(data[at]));
-const copied = ({ data, rows, columns }) => ({ data: Float64Array.from(data), rows, columns });
-// The commonest kinds write their loops out: a function for each number takes ten times as long.
-function plus(x, y) {
-  const out = empty(x.rows, x.columns);
-  for (let at = 0; at < out.data.length; at++) out.data[at] = x.data[at] + y.data[at];
-  return out;
-}
-function shrunk({ data, rows, columns }, by) {
-  const out = empty(rows, columns);
-  for (let at = 0; at < data.length; at++) out.data[at] = data[at] / by;
-  return out;
-}
-function awake({ data, rows, columns }) {
-  const out = empty(rows, columns);
-  for (let at = 0; at < data.length; at++) out.data[at] = Math.max(data[at], 0);
-  return out;
-}
+const each = ({ data, rows, columns }, f) => ({ data: data.map(f), rows, columns });
+const copied = (x) => ({ ...x, data: Float64Array.from(x.data) });
 /** −∞ where a key comes after its query, or before the newest ones of a window. */
-function hiding(x, window = Infinity) {
-  const [out, later] = [copied(x), x.columns - x.rows + 1];
-  for (let i = 0; i < x.rows; i++) {
-    const first = Math.max(0, Math.min(x.columns, i + later));
-    out.data.fill(-Infinity, i * x.columns + first, (i + 1) * x.columns);
-    out.data.fill(-Infinity, i * x.columns, i * x.columns + Math.max(0, first - window));
-  }
-  return out;
-}
-function sliced({ data, rows, columns }, start, stop) {
-  const out = empty(rows, stop - start);
-  for (let i = 0; i < rows; i++)
-    out.data.set(data.subarray(i * columns + start, i * columns + stop), i * out.columns);
-  return out;
-}
+const hiding = ({ data, rows, columns }, window = Infinity) =>
+  filled(rows, columns, (i, j, at) => {
+    const end = i + columns - rows + 1;
+    return j < end && j >= end - window ? data[at] : -Infinity;
+  });
 
-/** x W + b: two rows by four columns at once, which is three times as fast; what is left singly. */
+/** x W + b: four rows of W at once, which is three times as fast; what is left singly. */
 function product(x, W, b) {
   const [out, n, m] = [empty(x.rows, W.columns), x.columns, W.columns];
-  const [high, wide] = [x.rows - (x.rows % 2), m - (m % 4)];
-  for (let j = 0; j < wide; j += 4)
-    for (let i = 0; i < high; i += 2) tile(out.data, x.data, W.data, i, j, n, m);
-  for (let i = 0; i < x.rows; i++)
-    for (let j = i < high ? wide : 0; j < m; j++)
-      for (let k = 0; k < n; k++) out.data[i * m + j] += x.data[i * n + k] * W.data[k * m + j];
-  if (b) for (let at = 0; at < out.data.length; at++) out.data[at] += b.data[at % m];
-  return out;
-}
-
-function tile(out, x, W, i, j, n, m) {
-  const [upper, lower, to] = [i * n, (i + 1) * n, i * m + j];
-  let a = 0,
-    b = 0,
-    c = 0,
-    d = 0,
-    e = 0,
-    f = 0,
-    g = 0,
-    h = 0;
-  for (let k = 0, at = j; k < n; k++, at += m) {
-    const p = x[upper + k],
-      q = x[lower + k];
-    const r = W[at],
-      s = W[at + 1],
-      t = W[at + 2],
-      u = W[at + 3];
-    a += p * r;
-    b += p * s;
-    c += p * t;
-    d += p * u;
-    e += q * r;
-    f += q * s;
-    g += q * t;
-    h += q * u;
+  const [to, from, by] = [out.data, x.data, W.data];
+  for (let i = 0; i < x.rows; i++) {
+    const [s, at] = [i * m, i * n];
+    let k = 0;
+    for (; k + 4 <= n; k += 4) {
+      const [p, q, u, v] = [from[at + k], from[at + k + 1], from[at + k + 2], from[at + k + 3]];
+      for (let j = 0, r = k * m; j < m; j++, r++)
+        to[s + j] += p * by[r] + q * by[r + m] + u * by[r + 2 * m] + v * by[r + 3 * m];
+    }
+    for (; k < n; k++) for (let j = 0; j < m; j++) to[s + j] += from[at + k] * by[k * m + j];
   }
-  out[to] = a;
-  out[to + 1] = b;
-  out[to + 2] = c;
-  out[to + 3] = d;
-  out[to + m] = e;
-  out[to + m + 1] = f;
-  out[to + m + 2] = g;
-  out[to + m + 3] = h;
+  if (b) for (let at = 0; at < to.length; at++) to[at] += b.data[at % m];
+  return out;
 }
 const turned = ({ data, rows, columns }) => filled(columns, rows, (i, j) => data[j * columns + i]);
 
@@ -131,15 +74,15 @@ function portions(row, out, temperature) {
   for (let j = 0; j < row.length; j++) out[j] /= sum;
 }
 const meanOf = (row) => total(row, (x) => x) / row.length;
-const deviationOf = (row, mean = meanOf(row)) =>
-  Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length);
+const deviationOf = (row, mean = meanOf(row), eps = 0) =>
+  Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length + eps);
 /** One number for each row. */
 const ofRows = ({ data, rows, columns }, f) =>
   filled(rows, 1, (i) => f(data.subarray(i * columns, (i + 1) * columns)));
 
 function normal(row, out, eps, gain, shift) {
-  const mean = total(row, (x) => x) / row.length;
-  const deviation = Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length + eps);
+  const mean = meanOf(row);
+  const deviation = deviationOf(row, mean, eps);
   for (let j = 0; j < row.length; j++)
     out[j] = ((gain?.data[j] ?? 1) * (row[j] - mean)) / deviation + (shift?.data[j] ?? 0);
 }
@@ -159,11 +102,8 @@ function rotated({ data, rows, columns }, base) {
   const slow = range(columns, (j) => speedOf(j, columns, base));
   return filled(rows, columns, (i, j, at) => {
     const angle = i / slow[j];
-    const [along, across] = [
-      data[at] * Math.cos(angle),
-      data[at + (j % 2 ? -1 : 1)] * Math.sin(angle),
-    ];
-    return j % 2 ? across + along : along - across;
+    const across = data[at + (j % 2 ? -1 : 1)] * Math.sin(angle);
+    return data[at] * Math.cos(angle) + (j % 2 ? across : -across);
   });
 }
 
@@ -173,11 +113,8 @@ export const largestAt = (row, count) =>
 /** Shares of the largest numbers alone. */
 function routed(row, out, count) {
   const kept = largestAt(row, count);
-  shares(
-    row.map((x, j) => (kept.has(j) ? x : -Infinity)),
-    out,
-    1,
-  );
+  const chosen = row.map((x, j) => (kept.has(j) ? x : -Infinity));
+  shares(chosen, out, 1);
 }
 
 /** The error function, by its series: x + 2x³/3 + 4x⁵/15 + …, all of one sign, times e^(−x²). */
@@ -203,11 +140,12 @@ const KINDS = {
   },
   waves: ({ length }, { d }) => filled(length, d, (i, j) => wave(i, j, d)),
   same: (ids, _, row) => filled(ids.length, row.columns, (i, j) => row.data[j]),
-  add: (ids, _, x, y) => plus(x, y),
+  add: (ids, _, x, y) => each(x, (a, at) => a + y.data[at]),
   linear: (ids, _, x, W, b) => product(x, W, b),
-  split: (ids, { start, stop }, x) => sliced(x, start, stop),
+  split: (ids, { start, stop }, { data, rows, columns }) =>
+    filled(rows, stop - start, (i, j) => data[i * columns + start + j]),
   scores: (ids, _, q, k) => product(q, turned(k)),
-  scale: (ids, { by }, scores) => shrunk(scores, by),
+  scale: (ids, { by }, scores) => each(scores, (x) => x / by),
   rotate: (ids, { base }, x) => rotated(x, base),
   mask: (ids, { window }, scores) => hiding(scores, window),
   softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
@@ -218,62 +156,43 @@ const KINDS = {
   mix: (ids, _, weights, v) => product(weights, v),
   join: (ids, _, ...heads) => {
     const { rows, columns: d } = heads[0];
-    return filled(rows, d * heads.length, (i, j) => heads[Math.floor(j / d)].data[i * d + (j % d)]);
+    return filled(rows, d * heads.length, (i, j) => heads[(j / d) | 0].data[i * d + (j % d)]);
   },
   norm: (ids, { eps }, x, gain, shift) =>
     byRow(x, (row, out) => normal(row, out, eps, gain, shift)),
   rms: (ids, { eps, width }, x, gain) =>
     byRow(x, (row, out) => rootMeanSquared(row, out, eps, gain, width)),
-  relu: (ids, _, x) => awake(x),
+  relu: (ids, _, x) => each(x, (value) => Math.max(value, 0)),
   gelu: (ids, _, x) => each(x, (value) => (value * (1 + erf(value / Math.SQRT2))) / 2),
   gelu_tanh: (ids, _, x) => each(x, (value) => 0.5 * value * (1 + bent(value))),
   silu: (ids, _, x) => each(x, (value) => value / (1 + Math.exp(-value))),
-  times: (ids, _, x, y) => filled(x.rows, x.columns, (i, j, at) => x.data[at] * y.data[at]),
+  times: (ids, _, x, y) => each(x, (a, at) => a * y.data[at]),
   route: (ids, { top_k }, x) => byRow(x, (row, out) => routed(row, out, top_k)),
   blend: (ids, _, shares, ...found) =>
     filled(shares.rows, found[0].columns, (i, j, at) =>
-      total(
-        range(found.length, (e) => shares.data[i * found.length + e] * found[e].data[at]),
-        (x) => x,
-      ),
+      found.reduce((sum, { data }, e) => sum + shares.data[i * found.length + e] * data[at], 0),
     ),
   last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
   mean: (ids, { axis }, x) => (axis ? ofRows(x, meanOf) : turned(ofRows(turned(x), meanOf))),
   unit: (ids, _, x) =>
     byRow(x, (row, out) => {
-      const length = Math.sqrt(total(row, (value) => value ** 2));
-      for (let j = 0; j < row.length; j++) out[j] = row[j] / length;
+      const length = Math.hypot(...row);
+      out.set(row.map((value) => value / length));
     }),
 };
 const asItCame = (value, x) => x;
 export const nothing = ({ rows, columns }) => empty(rows, columns);
+export const forAll = (kinds, left) =>
+  Object.fromEntries(kinds.split(" ").map((kind) => [kind, left]));
 /** What is left where an operation is switched off: what came in, nothing, or the sub-layer alone. */
 export const LEFT = {
-  ...Object.fromEntries(
-    ["scale", "mask", "norm", "relu", "gelu", "gelu_tanh", "rotate", "rms", "silu"].map((kind) => [
-      kind,
-      asItCame,
-    ]),
-  ),
-  ...Object.fromEntries(
-    ["mix", "places", "waves", "linear", "blend"].map((kind) => [kind, nothing]),
-  ),
-  ...Object.fromEntries(["add", "times"].map((kind) => [kind, (value, x, alone) => alone])),
+  ...forAll("scale mask norm relu gelu gelu_tanh rotate rms silu", asItCame),
+  ...forAll("mix places waves linear blend", nothing),
+  ...forAll("add times", (value, x, alone) => alone),
 };
 
 /** What is fixed about each operation, in the order in which Python lists it. */
-const SAID = [
-  "name",
-  "kind",
-  "inputs",
-  "weights",
-  "options",
-  "title",
-  "note",
-  "colour",
-  "rows",
-  "columns",
-];
+const SAID = "name kind inputs weights options title note colour rows columns".split(" ");
 
 /** Whether temperature acts on an operation: on what gives probabilities of the next word. */
 export const predicts = ({ options }) => "temperature" in options;
@@ -297,18 +216,16 @@ export class Engine {
       this.by[op.name] = op;
     }
     for (const [name, [start, rows, columns]] of Object.entries(program.weights)) {
-      const own =
-        start === null ? {} : Float64Array.from(learned.subarray(start, start + rows * columns));
-      this.all[name] = { data: own, rows, columns };
+      const own = start !== null && learned.subarray(start, start + rows * columns);
+      this.all[name] = { data: own ? Float64Array.from(own) : {}, rows, columns };
     }
   }
 
   /** Fill a row or a column of a weight that stays with the kernel (its start is null). */
   learn({ name, row, column }, numbers) {
     const { data, columns } = this.all[name];
-    numbers.forEach(
-      (x, k) => (data[row === undefined ? k * columns + column : row * columns + k] = x),
-    );
+    const [start, step] = row === undefined ? [column, columns] : [row * columns, 1];
+    numbers.forEach((x, k) => (data[start + k * step] = x));
   }
 
   /** Every matrix for the ids of each text; the last of several changes of a number counts.

@@ -2,17 +2,8 @@
 // what is printed, evaluated as printed, gives the number that is shown.
 import { visible } from "../widgets/shared.js";
 import { CALLED, cellText, holds, inFormula, near } from "./formula.js";
-import {
-  LEFT,
-  RUN,
-  featuresOf,
-  largestAt,
-  nothing,
-  optionsOf,
-  range,
-  speedOf,
-  total,
-} from "./engine.js";
+import { LEFT, RUN, featuresOf, largestAt, nothing, optionsOf } from "./engine.js";
+import { forAll, range, speedOf, total } from "./engine.js";
 
 /** The first of `build(number, middle)` that holds, with few decimals of the parts if they do. Where none
  *  does, as numbers of a kernel are rounded to float32 at each step, its end is called near: ≈. */
@@ -74,26 +65,37 @@ const ofOne =
     };
   };
 
+const squared = (cells, number) =>
+  added(ordered(cells.map(({ x }) => ({ size: x * x, text: (n) => `${n(x)}^2` }))), number);
+/** Of numbers their mean, written out, how far each is from it, the mean of the squares of that, its root. */
+function spreadOf(cells, n, middle, eps = 0) {
+  const d = cells.length;
+  const mean = total(cells, ({ x }) => x) / d;
+  const square = ({ x }) => (x - mean) ** 2;
+  const less = ({ x }) => `(${n(x)} − ${middle(mean)})`;
+  const terms = ordered(cells.map((one) => ({ size: square(one), text: () => `${less(one)}^2` })));
+  return {
+    mean: `mean: (${added(ordered(cells.map(alone)), n)}) ÷ ${d} = ${middle(mean)}`,
+    squares: `(${added(terms, n)}) ÷ ${d}`,
+    size: middle(Math.sqrt(total(cells, square) / d + eps)),
+    less,
+  };
+}
+
 /** Shares of one whole: what softmax makes of the number in column j, among those that share. */
 function wholeOf({ row, j, temperature }, cells) {
   const largest = Math.max(...cells.map(({ x }) => x));
   const [open, close] = temperature === 1 ? ["e^(", ")"] : ["e^((", `) ÷ ${temperature})`];
-  const power = (n, x) => `${open}${n(x)} − ${n(largest)}${close}`;
+  const power = (x, n) => `${open}${n(x)} − ${n(largest)}${close}`;
   const share = (x) => Math.exp((x - largest) / temperature);
-  const terms = ordered(
-    cells
-      .filter(({ x }) => x !== -Infinity)
-      .map((from) => ({ size: share(from.x), text: (n) => power(n, from.x), from: [from] })),
-  );
+  const term = (one) => ({ size: share(one.x), text: (n) => power(one.x, n), from: [one] });
+  const terms = ordered(cells.filter(({ x }) => x !== -Infinity).map(term));
   const [own, whole] = [row()[j], total(terms, ({ size }) => size)];
   const build = (n, middle) => {
-    const [top, bottom] = [power(n, own.x), added(terms, n)];
+    const [top, bottom] = [power(own.x, n), added(terms, n)];
     const [upper, lower] = [middle(share(own.x)), middle(whole)];
-    return [
-      `${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`,
-      `${top} = ${upper}`,
-      `${bottom} = ${lower}`,
-    ];
+    const claims = [`${top} = ${upper}`, `${bottom} = ${lower}`];
+    return [`${top} ÷ (${bottom}) = ${upper} ÷ ${lower}`, ...claims];
   };
   return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
 }
@@ -110,32 +112,16 @@ const MADE = {
     const width = size(0).columns;
     return copy(cell(Math.floor(j / width), i, j % width));
   },
-  embed({
-    cell,
-    i,
-    j,
-    id,
-    op: {
-      inputs: [ids],
-      options: { factor },
-    },
-  }) {
-    const [word, listed] = [cell(1, id, j), ids.kind === "ids"];
+  embed({ cell, i, j, id, op }) {
+    const [word, listed] = [cell(1, id, j), op.inputs[0].kind === "ids"];
+    const { factor } = op.options;
     const scaled = (n) => `${root(factor) ?? n(factor)} × ${n(word.x)}`;
     const among = (n) => `1 × ${n(word.x)}, all others 0 × …`;
-    return {
-      build: factor ? scaled : listed ? null : among,
-      from: [word, cell(0, i, listed ? 0 : id)],
-    };
+    const build = factor ? scaled : listed ? null : among;
+    return { build, from: [word, cell(0, i, listed ? 0 : id)] };
   },
-  waves({
-    i,
-    j,
-    op: {
-      options: { d },
-    },
-  }) {
-    const [name, even] = [j % 2 ? "cos" : "sin", j - (j % 2)];
+  waves({ i, j, op }) {
+    const [name, even, { d }] = [j % 2 ? "cos" : "sin", j - (j % 2), op.options];
     const angle = `${i} ÷ 10000^(${even} ÷ ${d})`;
     const build = (_, middle) => {
       const turn = middle(i / 10000 ** (even / d));
@@ -144,33 +130,14 @@ const MADE = {
     return { build, from: [] };
   },
   add: ({ cell, i, j }) => sumOf([0, 1].map((which) => alone(cell(which, i, j)))),
-  linear(context) {
-    const bias = context.op.weights.length > 1 ? context.cell(2, 0, context.j) : null;
-    return sumOf(rowTimesColumn(context), bias);
+  linear(all) {
+    return sumOf(rowTimesColumn(all), all.op.weights.length > 1 && all.cell(2, 0, all.j));
   },
   mix: (context) => sumOf(rowTimesColumn(context)),
   scores: ({ row, cell, j }) => sumOf(row().map((x, k) => times(x, cell(1, j, k)))),
-  scale: ofOne(
-    (
-      x,
-      n,
-      {
-        op: {
-          options: { by },
-        },
-      },
-    ) => `${x} ÷ ${root(by) ?? n(by)}`,
-  ),
-  rotate({
-    cell,
-    i,
-    j,
-    size,
-    op: {
-      options: { base },
-    },
-  }) {
-    const [odd, d] = [j % 2, size(0).columns];
+  scale: ofOne((x, n, { op }) => `${x} ÷ ${root(op.options.by) ?? n(op.options.by)}`),
+  rotate({ cell, i, j, size, op }) {
+    const [odd, d, { base }] = [j % 2, size(0).columns, op.options];
     const [own, other] = [cell(0, i, j), cell(0, i, j + (odd ? -1 : 1))];
     const angle = `${i} ÷ ${base}^(${j - odd} ÷ ${d})`;
     const build = (n, middle) => {
@@ -182,15 +149,15 @@ const MADE = {
   },
   softmax: (context) => wholeOf(context, context.row()),
   shares({ row, j, temperature }) {
-    const text = (n, { x }) => (temperature === 1 ? n(x) : `${n(x)}^(1 ÷ ${temperature})`);
-    const cells = row();
-    const terms = ordered(
-      cells
-        .filter(({ x }) => x)
-        .map((one) => ({ size: one.x, text: (n) => text(n, one), from: [one] })),
-    );
-    const build = (n) => `${text(n, cells[j])} ÷ (${added(terms, n)})`;
-    return { build: terms.length ? build : null, from: [cells[j], ...froms(terms)] };
+    const text =
+      ({ x }) =>
+      (n) =>
+        temperature === 1 ? n(x) : `${n(x)}^(1 ÷ ${temperature})`;
+    const [cells, own] = [row(), row()[j]];
+    const some = cells.filter(({ x }) => x);
+    const terms = ordered(some.map((one) => ({ size: one.x, text: text(one), from: [one] })));
+    const build = (n) => `${text(own)(n)} ÷ (${added(terms, n)})`;
+    return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
   },
   entropy({ row }) {
     const cells = row().filter(({ x }) => x > 0);
@@ -200,69 +167,41 @@ const MADE = {
   slope: ofOne((p) => `${p} × (1 − ${p})`),
   deviation({ row }) {
     const cells = row();
-    const mean = total(cells, ({ x }) => x) / cells.length;
     const build = (n, middle) => {
-      const apart = ({ x }) => ({
-        size: (x - mean) ** 2,
-        text: () => `(${n(x)} − ${middle(mean)})^2`,
-      });
-      return (
-        `mean: (${added(ordered(cells.map(alone)), n)}) ÷ ${cells.length} = ${middle(mean)}; ` +
-        `√((${added(ordered(cells.map(apart)), n)}) ÷ ${cells.length})`
-      );
+      const { mean, squares } = spreadOf(cells, n, middle);
+      return `${mean}; √(${squares})`;
     };
     return { build, from: cells };
   },
   route(context) {
     const cells = context.row();
-    const kept = largestAt(
-      cells.map(({ x }) => x),
-      context.op.options.top_k,
-    );
+    const numbers = cells.map(({ x }) => x);
+    const kept = largestAt(numbers, context.op.options.top_k);
     if (!kept.has(context.j)) return { build: null, from: cells };
-    return wholeOf(
-      context,
-      cells.filter((_, k) => kept.has(k)),
-    );
+    const those = cells.filter((_, k) => kept.has(k));
+    return wholeOf(context, those);
   },
   norm({ row, cell, j, op: { weights, options } }) {
     const [cells, learned] = [row(), weights.map((_, k) => cell(k + 1, 0, j))];
-    const [own, d] = [cells[j], cells.length];
-    const mean = total(cells, ({ x }) => x) / d;
-    const apart = ({ x }) => (x - mean) ** 2;
-    const spread = Math.sqrt(total(cells, apart) / d + options.eps);
-    const eps = small(options.eps);
     const build = (n, middle) => {
-      const less = ({ x }) => `(${n(x)} − ${middle(mean)})`;
-      const squares = cells.map((one) => ({ size: apart(one), text: () => `${less(one)}^2` }));
+      const { mean, squares, less, size } = spreadOf(cells, n, middle, options.eps);
       const [gain, shift] = learned.map(({ x }) => n(x));
       return (
-        `mean: (${added(ordered(cells.map(alone)), n)}) ÷ ${d} = ${middle(mean)}; ` +
-        `spread: √((${added(ordered(squares), n)}) ÷ ${d} + ${eps}) = ${middle(spread)}; ` +
-        `${less(own)} ÷ ${middle(spread)}${gain ? ` × ${gain} + ${shift}` : ""}`
+        `${mean}; spread: √(${squares} + ${small(options.eps)}) = ${size}; ` +
+        `${less(cells[j])} ÷ ${size}${gain ? ` × ${gain} + ${shift}` : ""}`
       );
     };
-    return { build, from: [own, ...learned, ...cells] };
+    return { build, from: [cells[j], ...learned, ...cells] };
   },
-  rms({
-    row,
-    cell,
-    j,
-    op: {
-      weights,
-      options: { eps, width },
-    },
-  }) {
-    const all = row();
-    const d = width ?? all.length;
+  rms({ row, cell, j, op: { weights, options } }) {
+    const [all, d] = [row(), options.width ?? row().length];
     const cells = all.slice(j - (j % d), j - (j % d) + d);
     const [own, learned] = [all[j], weights.map((_, k) => cell(k + 1, 0, j % d))];
-    const spread = Math.sqrt(total(cells, ({ x }) => x * x) / d + eps);
+    const spread = Math.sqrt(total(cells, ({ x }) => x * x) / d + options.eps);
     const build = (n, middle) => {
-      const squares = ordered(cells.map(({ x }) => ({ size: x * x, text: () => `${n(x)}^2` })));
       const gain = learned.map(({ x }) => ` × ${n(x)}`);
       return (
-        `size: √((${added(squares, n)}) ÷ ${d} + ${small(eps)}) = ${middle(spread)}; ` +
+        `size: √((${squared(cells, n)}) ÷ ${d} + ${small(options.eps)}) = ${middle(spread)}; ` +
         `${n(own.x)} ÷ ${middle(spread)}${gain.join("")}`
       );
     };
@@ -287,8 +226,7 @@ const MADE = {
   },
   unit({ row, j }) {
     const cells = row();
-    const squares = ordered(cells.map(({ x }) => ({ size: x * x, text: (n) => `${n(x)}^2` })));
-    const build = (n) => `${n(cells[j].x)} ÷ √(${added(squares, n)})`;
+    const build = (n) => `${n(cells[j].x)} ÷ √(${squared(cells, n)})`;
     return { build, from: [cells[j], ...cells] };
   },
 };
@@ -296,33 +234,29 @@ const MADE = {
 // ---------------------------------------------------------------- in words
 
 const quoted = (token) => `“${visible(String(token))}”`;
+const vector = (letter, word) => ({
+  [letter]: `${word} of`,
+  [`${letter} normed`]: `normed ${word} of`,
+  [`${letter} turned`]: `${word}, turned by its place, of`,
+});
 /** What a number is, of a word: by the last part of its operation's name, or by its kind. */
 const NOUNS = {
-  q: "query of",
-  k: "key of",
-  v: "value of",
+  ...vector("q", "query"),
+  ...vector("k", "key"),
+  ...vector("v", "value"),
+  ...forAll("embed given", "word vector of"),
+  ...forAll("waves places", "position of"),
+  ...forAll("norm rms", "normed number of"),
+  ...forAll("gelu gelu_tanh silu", "hidden number, bent, of"),
   hidden: "hidden number of",
-  out: "what is added to",
-  "q normed": "normed query of",
-  "k normed": "normed key of",
+  relu: "hidden number, if positive, of",
   gate: "gate of",
   gated: "hidden number, gated, of",
-  "q turned": "query, turned by its place, of",
-  "k turned": "key, turned by its place, of",
-  embed: "word vector of",
-  given: "word vector of",
-  waves: "position of",
-  places: "position of",
+  out: "what is added to",
   same: "segment of",
   add: "sum for",
   mix: "what is gathered by",
   join: "what all heads gathered for",
-  norm: "normed number of",
-  rms: "normed number of",
-  relu: "hidden number, if positive, of",
-  gelu: "hidden number, bent, of",
-  gelu_tanh: "hidden number, bent, of",
-  silu: "hidden number, bent, of",
   last: "vector of",
   linear: "new number of",
 };
@@ -357,20 +291,19 @@ function inWords(op, i, j, { who, column, step }, x) {
     ids: () => `the number of ${a} in the list of words, counted from 0`,
     scores: () => pair,
     scale: () => `scaled ${pair}`,
-    mask: () =>
-      x !== -Infinity
-        ? `${pair}, not hidden`
-        : j > i
-          ? `−∞: ${b} comes later than ${a}`
-          : `−∞: ${b} is not among the ${op.options.window} newest that ${a} sees`,
-    softmax: () =>
-      next
-        ? `probability that ${b} comes after ${a}`
-        : `weight of ${a ? `${b} for ${a}` : b} (the largest score is taken off first, which changes no share)`,
-    route: () =>
-      x
-        ? `share of ${expert} for ${a}`
-        : `${expert} is not among the ${op.options.top_k} that ${a} asks`,
+    mask() {
+      if (x !== -Infinity) return `${pair}, not hidden`;
+      if (j > i) return `−∞: ${b} comes later than ${a}`;
+      return `−∞: ${b} is not among the ${op.options.window} newest that ${a} sees`;
+    },
+    softmax() {
+      const taken = "the largest score is taken off first, which changes no share";
+      return next ? of.shares() : `weight of ${a ? `${b} for ${a}` : b} (${taken})`;
+    },
+    route() {
+      const unasked = `${expert} is not among the ${op.options.top_k} that ${a} asks`;
+      return x ? `share of ${expert} for ${a}` : unasked;
+    },
     shares: () => `probability that ${b} comes after ${a}`,
     slope: () => `how far the weight of ${b} moves per nudge of its own scaled score`,
     entropy: () => "entropy: how undecided the weights are",
@@ -420,14 +353,13 @@ function contextOf(values, op, i, j) {
 
 /** How an operation's number is made: { note, build, from }. */
 function made(values, op, i, j) {
-  const context = contextOf(values, op, i, j);
   if (setByHand(values, op.name, i, j)) return { note: "set by hand", from: [] };
+  const context = contextOf(values, op, i, j);
   if (values[RUN].changes.some(({ at, off }) => off && at === op.name) && op.kind in LEFT) {
     if (LEFT[op.kind] === nothing) return { note: "switched off: nothing", from: [] };
-    const which = op.kind in { add: 1, times: 1 } ? 1 : 0;
-    const note =
-      op.kind === "add" ? "switched off: what was found alone" : "switched off: as it came in";
-    return { note, ...copy(context.cell(which, i, j)) };
+    const which = /^(add|times)$/.test(op.kind) ? 1 : 0;
+    const left = op.kind === "add" ? "what was found alone" : "as it came in";
+    return { note: `switched off: ${left}`, ...copy(context.cell(which, i, j)) };
   }
   if (op.kind !== "split") return { from: [], ...MADE[op.kind]?.(context) };
   const [whole, place] = [op.inputs[0], op.options.start + j];
@@ -440,10 +372,8 @@ export function explain(engine, values, name, i, j, tokens) {
   values = { ...engine.all, ...values };
   const { data, columns } = values[name];
   const [op, value] = [engine.by[name], data[i * columns + j] ?? NaN];
-  const [shown, names] = [
-    cellText(value, data.length === 1),
-    naming(engine, values[RUN].texts, tokens),
-  ];
+  const shown = cellText(value, data.length === 1);
+  const names = naming(engine, values[RUN].texts, tokens);
   const what = op ? inWords(op, i, j, names, value) : ofWeight(engine, name, i, j, names);
   const found = setByHand(values, name, i, j) ? "set by hand" : "given, or learned in training";
   const { note, build, from } = op ? made(values, op, i, j) : { note: found, from: [] };
