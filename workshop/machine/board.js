@@ -216,15 +216,8 @@ export class Board {
   /** A stage or a group in small: its matrices as tinted pixels, its name above. */
   tile(context, item) {
     const { x, y, w, h: tall, title, note, colour, pictures, off, changed } = item;
-    this.words(context, {
-      x: x + w / 2,
-      y: y + 9,
-      text: title,
-      colour,
-      align: "center",
-      bold: true,
-      room: w - 4,
-    });
+    const middle = { x: x + w / 2, align: "center", room: w - 4 };
+    this.words(context, { ...middle, y: y + 9, text: title, colour, bold: true });
     const [top, high] = [y + 19, tall - 19 - (note ? 17 : 4)];
     const across = Math.ceil(Math.sqrt(pictures.length));
     const down = Math.ceil(pictures.length / across);
@@ -234,22 +227,9 @@ export class Board {
       this.picture(context, picture, left + 1, up + 1, wide - 2, t - 2);
     });
     if (note)
-      this.words(context, {
-        x: x + w / 2,
-        y: y + tall - 9,
-        text: note,
-        colour: "line",
-        align: "center",
-        size: 11,
-        room: w - 4,
-      });
-    this.ring(
-      context,
-      item,
-      css(this.palette[off ? "q" : "line"]),
-      off ? 2 : 0.7,
-      off ? [5, 4] : [],
-    );
+      this.words(context, { ...middle, y: y + tall - 9, text: note, colour: "line", size: 11 });
+    const [tone, width, dash] = off ? ["q", 2, [5, 4]] : ["line", 0.7, []];
+    this.ring(context, item, css(this.palette[tone]), width, dash);
     if (item.why) this.because(context, item);
     if (changed) {
       context.fillStyle = css(this.palette.q);

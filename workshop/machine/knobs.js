@@ -32,40 +32,29 @@ export function knobOf(engine, model, knob) {
 }
 
 const NAMED = { scale: "÷ √d", mask: "mask", places: "positions", waves: "positions" };
+/** What the switch of an operation is called in a group; nothing where it has none. */
+function labelOf({ kind, parts }, at, many) {
+  const [own, group] = [parts.at(-1), parts.at(-2) ?? at.split("/").pop()];
+  const of = parts.at(-3)?.match(/^(self|cross)-/) ? `${parts.at(-3).slice(0, 5)} ` : "";
+  if (kind === "mix") return of + group.replace(/^head$/, "attention");
+  if (kind === "add" && /^add( |$)/.test(own)) return own.replace("add", "residual");
+  if (kind === "norm" || kind === "rms") return own;
+  if (own === "out" && group === "feed-forward") return group;
+  if (own === "out" && /attention$/.test(group) && parts.length < 2) return "all heads";
+  if (NAMED[kind] === "positions" && parts.length > 1) return `${group} positions`;
+  if (parts.length < 2 || !many) return kind === "rotate" ? own : NAMED[kind]; // queries and keys turn
+}
 /** What can be switched off in an open group: [name on its switch, operation]. Where layers are, each has its own. */
 export function switches(engine, at) {
   const found = new Map();
-  const all = below(engine, at).map((op) => ({
-    ...op,
-    parts: op.name.slice(at && at.length + 1).split("/"),
-  }));
+  const partsOf = ({ name }) => name.slice(at && at.length + 1).split("/");
+  const all = below(engine, at).map((op) => ({ ...op, parts: partsOf(op) }));
   const many = engine.operations.length >= 16;
   const layered = many && all.some(({ parts }) => /^((en|de)coder\/)?layer /.test(parts.join("/")));
-  for (const { name, kind, parts } of all) {
-    const [own, group] = [parts.at(-1), parts.at(-2) ?? at.split("/").pop()];
-    const of =
-      parts.length > 2 && parts.at(-3).match(/^(self|cross)-/)
-        ? `${parts.at(-3).slice(0, 5)} `
-        : "";
-    const places = NAMED[kind] === "positions"; // of an encoder's text and of a decoder's
-    const turn = kind === "rotate" ? own : undefined; // of queries and keys
-    const label =
-      kind === "mix"
-        ? of + group.replace(/^head$/, "attention")
-        : kind === "add" && /^add( |$)/.test(own)
-          ? own.replace("add", "residual")
-          : kind === "norm" || kind === "rms"
-            ? own
-            : own === "out" && group === "feed-forward"
-              ? group
-              : own === "out" && /attention$/.test(group) && parts.length < 2
-                ? "all heads"
-                : places && parts.length > 1
-                  ? `${group} positions`
-                  : parts.length < 2 || !many
-                    ? (NAMED[kind] ?? turn)
-                    : undefined;
-    if (label && (places || parts.length < (layered ? 2 : 4))) found.set(label, name);
+  for (const op of all) {
+    const label = labelOf(op, at, many);
+    const places = NAMED[op.kind] === "positions"; // of an encoder's text and of a decoder's
+    if (label && (places || op.parts.length < (layered ? 2 : 4))) found.set(label, op.name);
   }
   return [...found];
 }

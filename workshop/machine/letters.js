@@ -1,4 +1,5 @@
 // A formula in letters, over the sum that is written out in numbers.
+import { h } from "../widgets/shared.js";
 
 /** The formula of each kind in letters; what stands between ‹ and › has the colour that follows it. */
 const LETTERS = {
@@ -19,7 +20,7 @@ const LETTERS = {
   mean: "Σ ‹x x› ÷ T",
 };
 const MADE_OF = { q: "W_q", k: "W_k", v: "W_v" };
-/** A formula as [text, colour or ""], for an operation; nothing where a number is only passed on. */
+/** A formula in the colours of its parts, for an operation; nothing where a number is only passed on. */
 export function inLetters(op) {
   const [own, letter] = [op.name.split("/").at(-1), op.name.at(-1)];
   const isLinear = op.kind === "linear" || op.kind === "split";
@@ -27,8 +28,7 @@ export function inLetters(op) {
   const linear =
     own in MADE_OF ? `‹${letter} ${own}› = ‹x x› ${W}` : `‹x x› ${W}${op.weights[1] ? " + b" : ""}`;
   const all = isLinear ? linear : (LETTERS[op.kind] ?? "");
-  return [...all.matchAll(/‹(\w+) ([^›]+)›|[^‹]+/g)].map(([text, colour, name]) => [
-    name ?? text,
-    colour ?? "",
-  ]);
+  return [...all.matchAll(/‹(\w+) ([^›]+)›|[^‹]+/g)].map(([text, colour, name]) =>
+    colour ? h("strong", { style: `color: var(--${colour})` }, name) : text,
+  );
 }

@@ -1,16 +1,6 @@
 // The machine: a model, open. What the reader does is kept in traits; the rest is computed from them.
-import {
-  button,
-  floats,
-  frame,
-  h,
-  inflated,
-  put,
-  row,
-  slider,
-  unpack,
-  visible,
-} from "../widgets/shared.js";
+import { button, floats, frame, h, inflated, put, row } from "../widgets/shared.js";
+import { slider, toggle, unpack, visible } from "../widgets/shared.js";
 import { initialize } from "../widgets/keep.js";
 import { Engine, RUN, predicts } from "./engine.js";
 import { knobName, knobOf, switches } from "./knobs.js";
@@ -42,11 +32,8 @@ function rebalanced(own, j, value) {
 
 async function matrices(packed) {
   const all = Object.entries(packed).map(async ([name, one]) => {
-    const {
-      data,
-      shape: [rows, columns],
-    } = await unpack(one);
-    return [name, { data, rows, columns }];
+    const { data, shape } = await unpack(one);
+    return [name, { data, rows: shape[0], columns: shape[1] }];
   });
   return Object.fromEntries(await Promise.all(all));
 }
@@ -60,16 +47,9 @@ async function render({ model, el }) {
     Object.entries(vocab).map(([of, words]) => [of, new Map(words.map((word, id) => [word, id]))]),
   );
   const last = engine.operations.findLast((op) => predicts(op) && op.columns === "vocab");
-  const view = {
-    engine,
-    windows: {},
-    lit: [],
-    sources: new Set(),
-    off: new Set(),
-    fixed: (name) => (alive ? (CHOSEN[engine.by[name]?.kind] ?? "") : SAVED),
-    tokens: {},
-    texts: {},
-  };
+  const view = { engine, windows: {}, lit: [], sources: new Set(), off: new Set() };
+  const chosen = (name) => CHOSEN[engine.by[name]?.kind] ?? "";
+  Object.assign(view, { tokens: {}, texts: {}, fixed: (name) => (alive ? chosen(name) : SAVED) });
   let [stale, start] = [true, null];
   let [alive, asked] = [!remote || Boolean(model.widget_manager), 0]; // a page alone has no kernel
   const get = (name) => model.get(name);
@@ -78,16 +58,13 @@ async function render({ model, el }) {
   // ---------------------------------------------------------------- computing
   /** What is wrong with a text, if anything. */
   function problemOf(side, text) {
-    const words = wordsOf(text);
-    const unknown = vocab[side] && words.find((word) => !ids[side].has(word));
-    const some = vocab[side]
-      ?.slice(0, 12)
-      .map((word) => visible(word, 12))
-      .join(", ");
-    if (vocab[side] && words.includes(PAD))
+    const [words, known] = [wordsOf(text), vocab[side]];
+    const unknown = known && words.find((word) => !ids[side].has(word));
+    const some = known?.slice(0, 12).map((word) => visible(word, 12));
+    if (known && words.includes(PAD))
       return `“${PAD}” only fills up the shorter texts of a batch: it is no word.`;
     if (unknown)
-      return `“${visible(unknown)}” is not among the words of this model: ${some}${vocab[side].length > 12 ? " …" : ""}`;
+      return `“${visible(unknown)}” is not among the words of this model: ${some.join(", ")}${known.length > 12 ? " …" : ""}`;
     if (!words.length) return "Write at least one word.";
     return words.length > room ? `There is room for ${room} words.` : "";
   }
@@ -111,15 +88,10 @@ async function render({ model, el }) {
     if (kept.problem || !kept.values) return;
     const [values, before] = [await matrices(kept.values), await matrices(kept.before)];
     for (const part of kept.weights) engine.learn(part, floats(part.bytes));
-    const run = {
-      [RUN]: { texts: kept.ids, changes: get("changes"), temperature: get("temperature") },
-    };
-    view.values = { ...run, ...engine.all, ...values };
-    Object.assign(view, {
-      before: { ...view.values, ...before },
-      tokens: kept.tokens,
-      texts: kept.ids,
-    });
+    const [changes, temperature] = [get("changes"), get("temperature")];
+    view.values = { [RUN]: { texts: kept.ids, changes, temperature }, ...engine.all, ...values };
+    view.before = { ...view.values, ...before };
+    Object.assign(view, { tokens: kept.tokens, texts: kept.ids });
     view.kept = kept;
     changed();
   }
@@ -140,17 +112,14 @@ async function render({ model, el }) {
     if (stale && view.values) tellAll();
     stale = false;
     if (!alive) note.textContent = SAVED;
-    if (!isHere(path)) return say(alive ? AWAY : SAVED, "", [], []);
+    if (!isHere(path)) return say(alive ? AWAY : SAVED);
     const [name, i, j] = get("cell");
     if (name !== undefined && get("cell") !== view.cell) board.key = numberKey(name, i, j); // the frame goes along
     view.cell = get("cell");
     tell();
-    board.set(
-      (isHead(engine, path) ? headScene : engine.by[path] || program.step ? stageScene : mapScene)(
-        view,
-      ),
-      wide,
-    );
+    const step = engine.by[path] || program.step;
+    const scene = isHead(engine, path) ? headScene : step ? stageScene : mapScene;
+    board.set(scene(view), wide);
     board.draw();
   }
 
@@ -165,50 +134,39 @@ async function render({ model, el }) {
     const fixed = none ? "" : view.fixed(name);
     if (none || over || fixed) setter.remove();
     else if (!setter.isConnected) trailOf.before(setter);
-    if (none || over) return say(over ? board.item.label : invitation(), "", [], []);
+    if (none || over) return say(over ? board.item.label : invitation());
     const place = { name, row: i, column: j };
-    const [op, sent] = [engine.by[name], view.kept?.cell.join() === get("cell").join()];
-    const away = remote && !sent && !(isHere(name) && !op.weights.length && op.kind !== "split");
-    const { words, formula, sources } = away
-      ? { words: alive ? AWAY : SAVED, formula: cellText(at(place)), sources: [] }
-      : explain(engine, view.values, name, i, j, view.tokens);
+    const { words, formula, sources } = explained(place);
     view.lit = [place, ...sources];
-    for (const source of sources)
-      view.sources.add(numberKey(source.name, source.row, source.column));
+    view.sources = new Set(sources.map((one) => numberKey(one.name, one.row, one.column)));
     const [value, was] = [at(place), view.before[name].data[i * matrix.columns + j]];
-    const once = [
-      ...new Map(sources.map((source) => [Object.values(source).join("|"), source])).values(),
-    ];
-    const parts = once
-      .slice(0, 14)
-      .map((source) =>
-        button(`${placeOf(view, source)}: ${cellText(at(source))}`, () => openNumber(source)),
-      );
-    if (once.length > 14) parts.push(`and ${once.length - 14} more`);
+    const shown = Number.isFinite(value) ? Number(value.toFixed(4)) : "";
     if (document.activeElement !== number)
-      Object.assign(number, {
-        step: step(place),
-        value: Number.isFinite(value) ? Number(value.toFixed(4)) : "",
-      });
-    const before =
-      cellText(was) === cellText(value) ? [] : [h("strong", {}, `before: ${cellText(was)}`)];
-    say(
-      words,
-      formula,
-      fixed ? [...before, fixed] : before,
-      parts.length ? ["made of", ...parts] : [],
-    );
+      Object.assign(number, { step: step(place), value: shown });
+    const moved = cellText(was) !== cellText(value);
+    const before = moved ? [h("strong", {}, `before: ${cellText(was)}`)] : [];
+    say(words, formula, fixed ? [...before, fixed] : before, partsOf(sources));
     if (formula.includes("=") && engine.by[name])
-      letters.replaceChildren(
-        ...inLetters(engine.by[name]).map(([text, colour]) =>
-          colour
-            ? Object.assign(h("strong", {}, text), { style: `color: var(--${colour})` })
-            : text,
-        ),
-      );
+      letters.replaceChildren(...inLetters(engine.by[name]));
+  }
+  /** A number's computation, where all that it is made of is here. */
+  function explained(place) {
+    const { name, row, column } = place;
+    const [op, sent] = [engine.by[name], view.kept?.cell.join() === get("cell").join()];
+    if (remote && !sent && !(isHere(name) && !op.weights.length && op.kind !== "split"))
+      return { words: alive ? AWAY : SAVED, formula: cellText(at(place)), sources: [] };
+    return explain(engine, view.values, name, row, column, view.tokens);
+  }
+  /** What a number is made of, each once, as buttons that lead there. */
+  function partsOf(sources) {
+    const once = [...new Map(sources.map((one) => [Object.values(one).join("|"), one])).values()];
+    const text = (one) => `${placeOf(view, one)}: ${cellText(at(one))}`;
+    const parts = once.slice(0, 14).map((one) => button(text(one), () => openNumber(one)));
+    if (once.length > 14) parts.push(`and ${once.length - 14} more`);
+    return parts.length ? ["made of", ...parts] : [];
   }
   /** Into the panel; its field stays, for somebody may be typing there. */
-  function say(words, formula, before, parts) {
+  function say(words, formula = "", before = [], parts = []) {
     [title.textContent, sum.textContent] = [words, formula];
     letters.replaceChildren();
     title.className = formula ? "" : "quiet";
@@ -217,34 +175,28 @@ async function render({ model, el }) {
   }
   /** A button that may do nothing without a kernel. */
   const live = (label, click, on = alive) => Object.assign(button(label, click), { disabled: !on });
-  const invitation = () =>
-    isHead(engine, get("at")) || engine.by[get("at")] || program.step
-      ? `Click a number: where does it come from? Drag it up or down, and see what follows.${program.step ? "" : " Click a word: it asks."} A title opens; Escape leads back.`
-      : "Click a part to open it, down to its numbers. Escape leads back.";
+  function invitation() {
+    const map = !isHead(engine, get("at")) && !engine.by[get("at")] && !program.step;
+    if (map) return "Click a part to open it, down to its numbers. Escape leads back.";
+    const word = program.step ? "" : " Click a word: it asks.";
+    return `Click a number: where does it come from? Drag it up or down, and see what follows.${word} A title opens; Escape leads back.`;
+  }
   function tellAll() {
     crumbs.hidden = program.step && !get("at");
     crumbs.replaceChildren(...trail());
     const path = engine.by[get("at")] ? parent(get("at")) : get("at");
-    bar.replaceChildren(
-      ...switches(engine, path).map(([label, name]) => {
-        const input = h("input", {
-          type: "checkbox",
-          checked: !view.off.has(name),
-          disabled: !alive,
-          onchange: () => turnOff(name, !input.checked),
-        });
-        return h("label", { className: "toggle" }, input, label);
-      }),
+    const made = switches(engine, path).map(([label, name]) =>
+      toggle(label, !view.off.has(name), (on) => turnOff(name, !on)),
     );
+    for (const { input } of made) input.disabled = !alive;
+    bar.replaceChildren(...made);
     const list = get("changes");
     marks.hidden = !list.length;
     for (const { control } of fields) control.disabled = fixed || !alive;
     heat.input.disabled = !alive;
-    marks.replaceChildren(
-      "changed:",
-      ...list.map((one, n) => live(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n))),
-      live("put all back", () => putBack(() => true)),
-    );
+    const undo = (one, n) => live(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n));
+    const all = live("put all back", () => putBack(() => true));
+    marks.replaceChildren("changed:", ...list.map(undo), all);
     const words = last ? writing.update(alive) : [];
     why?.offer(words);
     why?.update();
@@ -256,28 +208,25 @@ async function render({ model, el }) {
     const title = name
       .replace(/\/(context|out)$/, "")
       .split("/")
-      .slice(-2)
-      .join(" ");
-    if (off) return `${title} off`;
-    if (values)
-      return `${engine.by[name].kind === "softmax" ? "weights" : "vector"} of “${visible(namesOf(view, engine.by[name].rows, view.values[name].rows)[i] ?? String(i + 1), 12)}”`;
+      .slice(-2);
+    if (off) return `${title.join(" ")} off`;
+    if (values) {
+      const { rows, kind } = engine.by[name];
+      const word = namesOf(view, rows, view.values[name].rows)[i] ?? String(i + 1);
+      return `${kind === "softmax" ? "weights" : "vector"} of “${visible(word, 12)}”`;
+    }
     return `${placeOf(view, { name, row: i, column })} = ${cellText(change.value)}`;
   }
   function trail() {
     const parts = get("at").split("/").filter(Boolean);
     const steps = parts.map((part, n) => [parts.slice(0, n + 1).join("/"), part]);
-    const items = [["", program.step ? "the whole step" : "the whole model"], ...steps].map(
-      ([path, part]) => [path, engine.by[path]?.title ?? part],
-    );
-    return items.flatMap(([path, title], n) => {
-      const here = n === items.length - 1;
-      return [
-        n ? "›" : "",
-        here
-          ? h("strong", { "aria-current": "true" }, title)
-          : live(title, () => open(path), alive || isHere(path)),
-      ];
-    });
+    const items = [["", program.step ? "the whole step" : "the whole model"], ...steps];
+    const crumb = ([path, part], n) => {
+      const title = engine.by[path]?.title ?? part;
+      if (n === items.length - 1) return h("strong", { "aria-current": "true" }, title);
+      return live(title, () => open(path), alive || isHere(path));
+    };
+    return items.flatMap((item, n) => [n ? "›" : "", crumb(item, n)]);
   }
 
   // ---------------------------------------------------------------- what is done
@@ -296,10 +245,9 @@ async function render({ model, el }) {
   function openNumber(place) {
     choose(place);
     board.canvas.focus({ preventScroll: true });
-    const seen =
-      isHead(engine, get("at")) &&
-      (place.name.startsWith(get("at")) ||
-        board.places.some(({ key }) => key === numberKey(place.name, place.row, place.column)));
+    const key = numberKey(place.name, place.row, place.column);
+    const near = place.name.startsWith(get("at")) || board.places.some((one) => one.key === key);
+    const seen = isHead(engine, get("at")) && near;
     if (engine.by[place.name] && !seen) show(place.name);
   }
   function turnOff(name, off) {
@@ -329,12 +277,10 @@ async function render({ model, el }) {
     clearTimeout(saving);
     saving = setTimeout(() => model.save_changes(), 150);
   }
-  const putBack = (which) =>
-    put(
-      model,
-      "changes",
-      get("changes").filter((one, n) => !which(one, n)),
-    );
+  function putBack(which) {
+    const rest = get("changes").filter((one, n) => !which(one, n));
+    put(model, "changes", rest);
+  }
   function drag(item, pixels, done) {
     start ??= at(item.at);
     change(item.at, start + Math.round(pixels / 4) * step(item.at), done);
@@ -345,29 +291,22 @@ async function render({ model, el }) {
     put(model, "cell", []);
     redraw();
   }
-  const board = new Board({
-    label: "the machine",
-    redraw,
-    on: {
-      focus: (item) => item.number && choose(item.at),
-      open: (item) =>
-        item.number
-          ? openNumber(item.at)
-          : item.turn
-            ? turn(item.turn)
-            : item.still
-              ? null
-              : item.ask === undefined
-                ? open(item.path)
-                : put(model, "asker", item.ask),
-      drag,
-      nudge: (item, steps) =>
-        item.number && (change(item.at, at(item.at) + steps * step(item.at), false), saveSoon()),
-      back: (item) =>
-        item.number && putBack((one) => one.at === item.at.name && one.row === item.at.row),
-      up: () => open(parent(get("at"))),
-    },
-  });
+  function enter(item) {
+    if (item.number) openNumber(item.at);
+    else if (item.turn) turn(item.turn);
+    else if (item.ask !== undefined) put(model, "asker", item.ask);
+    else if (!item.still) open(item.path);
+  }
+  function nudge(item, steps) {
+    if (!item.number) return;
+    change(item.at, at(item.at) + steps * step(item.at), false);
+    saveSoon();
+  }
+  const back = ({ number, at: place }) =>
+    number && putBack((one) => one.at === place.name && one.row === place.row);
+  const focus = (item) => item.number && choose(item.at);
+  const on = { focus, open: enter, drag, nudge, back, up: () => open(parent(get("at"))) };
+  const board = new Board({ label: "the machine", redraw, on });
 
   // ---------------------------------------------------------------- the page
   const shownSides = program.step && fixed ? [] : sides; // a step's words stand at its numbers
@@ -383,73 +322,39 @@ async function render({ model, el }) {
         put(model, side, input.value);
       }
     };
-    const input = h("input", {
-      type: "text",
-      value: get(side),
-      spellcheck: false,
-      disabled: fixed,
-      "aria-label": side === "written" ? "written so far" : "sentence",
-      oninput,
-    });
+    const label = side === "written" ? "written so far" : "sentence";
+    const text = { type: "text", value: get(side), spellcheck: false, disabled: fixed, oninput };
+    const input = h("input", { ...text, "aria-label": label });
     model.on(`change:${side}`, () => document.activeElement === input || (input.value = get(side)));
     const list = visible(vocab[side]?.slice(0, 60).join(" ") ?? "", 400);
-    return h(
-      "label",
-      { className: "sentence", title: list && `words: ${list}` },
-      side === "written" ? "writes" : "reads",
-      input,
-    );
+    const how = { className: "sentence", title: list && `words: ${list}` };
+    return h("label", how, side === "written" ? "writes" : "reads", input);
   });
   const note = h("div", { className: "problem", role: "status" });
   const crumbs = h("nav", { className: "row crumbs", "aria-label": "where you are" });
   const [bar, marks] = [row(), h("div", { className: "row marks", hidden: true })];
-  const [title, sum, was, trailOf] = [
-    h("strong"),
-    h("div", { className: "sum" }),
-    h("span"),
-    row(),
-  ];
-  const letters = h("div", { className: "letters" });
-  const number = h("input", {
-    type: "number",
-    "aria-label": "set this number",
-    oninput: () => {
-      const [name, i, column] = get("cell");
-      change({ name, row: i, column }, number.valueAsNumber, true);
-    },
-  });
+  const [title, was, trailOf] = [h("strong"), h("span"), row()];
+  const [letters, sum] = ["letters", "sum"].map((className) => h("div", { className }));
+  function type() {
+    const [name, i, column] = get("cell");
+    change({ name, row: i, column }, number.valueAsNumber, true);
+  }
+  const number = h("input", { type: "number", "aria-label": "set this number", oninput: type });
   const setter = h("label", {}, "set to", number);
-  const hand = h(
-    "div",
-    { className: "hand" },
-    h("div", { "aria-live": "polite" }, title, letters, sum),
-    row(was, trailOf),
-  );
+  const said = h("div", { "aria-live": "polite" }, title, letters, sum);
+  const hand = h("div", { className: "hand" }, said, row(was, trailOf));
   const range = { min: 0.1, max: 10, step: 0.01, value: get("temperature"), log: true };
   const heat = slider("temperature", range, (t) => put(model, "temperature", t));
   const writing = new Writing({ model, program, engine, view, last });
   const knobs = program.knobs.map((knob) => knobOf(engine, model, knob));
   if (engine.operations.some(predicts)) knobs.push(heat);
   const controls = [...writing.buttons, ...knobs];
-  const ways = [
-    ...(controls.length ? [row(...controls)] : []),
-    ...(writing.writes && !program.step ? [writing.kept] : []),
-  ];
+  const ways = controls.length ? [row(...controls)] : [];
+  if (writing.writes && !program.step) ways.push(writing.kept);
   const why = writing.writes ? new WhyPanel({ model, program, engine, view, open, redraw }) : null;
   root.classList.add("machine");
-  root.append(
-    row(...fields),
-    note,
-    writing.next,
-    ...(why ? [why.asks, why.element] : []),
-    ...ways,
-    crumbs,
-    bar,
-    marks,
-    board.element,
-    hand,
-    ...(why ? [why.more] : []),
-  );
+  root.append(row(...fields), note, writing.next, ...(why ? [why.asks, why.element] : []), ...ways);
+  root.append(crumbs, bar, marks, board.element, hand, ...(why ? [why.more] : []));
   const changed = () => ((stale = true), remote && ask(), redraw());
   /** Ask for the kernel: without an answer this is a saved state, and what it would compute freezes. */
   function ask() {

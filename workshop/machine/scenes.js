@@ -1,6 +1,6 @@
 // What the machine shows: the map of a group, a stage as an equation; a head is in head.js.
 import { visible } from "../widgets/shared.js";
-import { featuresOf } from "./engine.js";
+import { featuresOf, forAll } from "./engine.js";
 import { cellText } from "./formula.js";
 
 const TILE = { w: 92, h: 88, gap: 12 };
@@ -16,7 +16,16 @@ export const numberKey = (name, row, column) => `${name}|${row}|${column}`;
 export const say = (x, y, text, how = {}) => ({ draw: "words", x, y, text, ...how });
 export const line = (from, to, colour, how = {}) => ({ draw: "arrow", from, to, colour, ...how });
 /** A place that opens a path, or does what `how` says. */
-const spot = (key, x, y, w, h, label, how) => ({ draw: "none", key, x, y, w, h, label, ...how });
+export const spot = (key, x, y, w, h, label, how) => ({
+  draw: "none",
+  key,
+  x,
+  y,
+  w,
+  h,
+  label,
+  ...how,
+});
 export const opener = (path, x, y, w, h, title) =>
   spot(`open ${path}`, x, y, w, h, `${title}: Enter opens it`, { path, tip: `open ${title}` });
 
@@ -53,22 +62,16 @@ export function namesOf({ tokens, engine }, what, count, of, step = "") {
   if (names?.length === count) return names;
   return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
 }
+const CELLS_OF = { scores: "score", scale: "scaled", mask: "masked", softmax: "weight" };
 /** A number's name in the words of its row and column. */
 export function placeOf(view, { name, row, column }) {
-  const op = view.engine.by[name];
-  const matrix = view.values[name];
-  if (!matrix) return `${name.split("/").pop()} ${row + 1}, ${column + 1}`;
+  const [op, last] = [view.engine.by[name], name.split("/").pop()];
+  if (!view.values[name]) return `${last} ${row + 1}, ${column + 1}`;
   const owner = op ?? view.engine.operations.find(({ weights }) => weights.includes(name));
   const [rows, columns] = sidesOf(view, owner, name);
-  const parts = [rows[row], columns[column]];
-  const called = { scores: "score", scale: "scaled", mask: "masked", softmax: "weight" };
-  const what = op
-    ? (op.columns !== "vocab" && called[op.kind]) || op.title.split(" = ")[0]
-    : name.split("/").pop();
-  return `${what} ${parts
-    .filter(Boolean)
-    .map((part) => visible(part, 12))
-    .join(", ")}`;
+  const words = [rows[row], columns[column]].filter(Boolean).map((part) => visible(part, 12));
+  const called = op && op.columns !== "vocab" && CELLS_OF[op.kind];
+  return `${called || op?.title.split(" = ")[0] || last} ${words.join(", ")}`;
 }
 
 // ---------------------------------------------------------------- the map
@@ -119,56 +122,43 @@ function tileOf(view, path, x, y) {
   const { engine, values, before, off } = view;
   const [one, all] = [engine.by[path], below(engine, path)];
   const shown = shownOf(engine, path).filter(({ name }) => values[name]);
-  const title = one ? one.title : path.split("/").pop();
-  const first = values[shown[0]?.name];
+  const [title, first] = [one?.title ?? path.split("/").pop(), values[shown[0]?.name]];
   const elsewhere = shown.some(
     ({ kind, columns, rows }) => kind === "softmax" && columns === "text" && rows === "written",
   );
+  const heads = `${shown.length} heads${elsewhere ? " ← encoder" : ""}`;
+  const size = first ? `${first.rows} × ${first.columns}` : "";
+  const pictureOf = ({ name, colour }) => ({
+    ...values[name],
+    colour,
+    largest: scaleOf(values[name]),
+  });
+  const label = `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`;
   return {
+    ...spot(path, x, y, TILE.w, TILE.h, label, { path, tip: `open ${title}`, title }),
     draw: "tile",
-    key: path,
-    path,
-    x,
-    y,
-    ...TILE,
-    title,
-    tip: `open ${title}`,
-    pictures: shown.map(({ name, colour }) => ({
-      ...values[name],
-      colour,
-      largest: scaleOf(values[name]),
-    })),
-    note:
-      shown.length > 1
-        ? `${shown.length} heads${elsewhere ? " ← encoder" : ""}`
-        : first
-          ? `${first.rows} × ${first.columns}`
-          : "",
+    pictures: shown.map(pictureOf),
+    note: shown.length > 1 ? heads : size,
     colour: one?.colour ?? shown.at(-1)?.colour ?? "x",
     off: all.some(({ name }) => off.has(name)),
     why: view.why?.(path),
     changed: all.some(({ name }) => values[name] && moved(values[name], before[name])),
-    label: `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`,
   };
 }
 /** Of which vectors a head's queries, keys or values were made. */
 export const sourceOf = ({ kind, inputs }) => (kind === "linear" ? inputs[0] : sourceOf(inputs[0]));
 /** Of the tiles of a map those that attend to another text, each with the tile of its memory. */
 function readers(engine, tiles) {
-  const isIn = (name, tile) => name === tile || name.startsWith(`${tile}/`);
-  return tiles.flatMap((tile) =>
-    below(engine, tile)
-      .filter(({ kind, inputs: [q, k] }) => kind === "scores" && q.rows !== k.rows)
-      .slice(0, 1)
-      .map(({ inputs }) => [tile, tiles.find((other) => isIn(sourceOf(inputs[1]).name, other))])
-      .filter(([, memory]) => memory),
-  );
+  const crosses = ({ kind, inputs: [q, k] }) => kind === "scores" && q.rows !== k.rows;
+  return tiles.flatMap((tile) => {
+    const asks = below(engine, tile).find(crosses);
+    const memory = asks && tiles.find((other) => inside(sourceOf(asks.inputs[1]).name, other));
+    return memory ? [[tile, memory]] : [];
+  });
 }
 /** Whether a tile is made of what the one before it gives: queries, keys and values stand apart. */
 const follows = (engine, tile, before) =>
-  below(engine, tile).some(({ inputs }) =>
-    inputs.some(({ name }) => name === before || name.startsWith(`${before}/`)),
-  );
+  below(engine, tile).some(({ inputs }) => inputs.some(({ name }) => inside(name, before)));
 /** The map of a group, or of all: a row for each part, a tile for each step; it flows as one reads. */
 export function mapScene(view) {
   const { engine, width } = view;
@@ -202,17 +192,9 @@ export function mapScene(view) {
 }
 /** A row's name at its left, in two lines where it is long; where it is narrow, above. */
 function heading(engine, { path, tiles }, title, y, flat) {
-  const words = flat
-    ? [title]
-    : title.split(" ").reduce((lines, word) => {
-        const last = lines.at(-1);
-        if (last && `${last} ${word}`.length < 11) lines[lines.length - 1] += ` ${word}`;
-        else lines.push(word);
-        return lines;
-      }, []);
-  const said = words.map((word, i) =>
-    say(4, y + 15 * i, word, { bold: true, room: flat ? 300 : 78 }),
-  );
+  const words = flat ? [title] : (title.match(/\S.{0,9}(?= |$)|\S+/g) ?? []);
+  const how = { bold: true, room: flat ? 300 : 78 };
+  const said = words.map((word, i) => say(4, y + 15 * i, word, how));
   const home = isHead(engine, `${path}/head`) ? `${path}/head` : path;
   const opens = path && !path.endsWith("/") && (tiles.length > 1 || home !== path);
   return opens ? [...said, opener(home, 0, y - 12, 80, 12 + 15 * words.length, title)] : said;
@@ -254,56 +236,23 @@ const inLine = (text) => text.replace(/^(−?\d+\.\d)$/, "$10");
  *  what they were `before`. */
 export function cellsOf(view, name, row, columns, x, y, how = {}) {
   const { values, before, sources, engine } = view;
-  const matrix = values[name];
-  const colour = engine.by[name]?.colour ?? "x";
-  const largest = (view.largest[name] ??= largestOf(before[name] ?? matrix)); // a change keeps the scale
-  const same = before[name]?.data.length === matrix.data.length;
-  const fixed = view.fixed(name);
-  const wide = how.wide ?? CELL;
-  const long = how.shown || isLong(matrix);
-  const written = (value) =>
-    matrix.data.length === 1
-      ? cellText(value, true)
-      : long
-        ? inLine(cellText(value))
-        : cellText(value);
+  const { wide = CELL, size, shown } = how;
+  const [matrix, old, { colour = "x" }] = [values[name], before[name], engine.by[name] ?? {}];
+  const largest = (view.largest[name] ??= largestOf(old ?? matrix)); // a change keeps the scale
+  const same = old?.data.length === matrix.data.length;
+  const [fixed, single] = [view.fixed(name), matrix.data.length === 1];
+  const lined = !single && (shown || isLong(matrix)) ? inLine : (text) => text;
   return columns.map((column, n) => {
-    const k = row * matrix.columns + column;
-    const value = how.shown ? how.shown(column) : matrix.data[k];
-    const place = { name, row, column };
-    const key = numberKey(name, row, column);
-    const own = how.shown
-      ? { changed: same && differs(value, how.before(column)) }
-      : {
-          key,
-          number: true,
-          fixed,
-          at: place,
-          source: sources.has(key),
-          changed: same && differs(value, before[name].data[k]),
-        };
-    return {
-      draw: "cell",
-      x: x + n * wide,
-      y,
-      w: wide,
-      h: TALL,
-      text: written(value),
-      colour,
-      share: value / largest,
-      size: how.size,
-      ...own,
-    };
+    const [k, key] = [row * matrix.columns + column, numberKey(name, row, column)];
+    const value = shown ? shown(column) : matrix.data[k];
+    const changed = same && differs(value, shown ? how.before(column) : old.data[k]);
+    const place = { number: true, fixed, at: { name, row, column }, source: sources.has(key) };
+    const cell = spot(shown ? "" : key, x + n * wide, y, wide, TALL, "", shown ? {} : place);
+    const text = lined(cellText(value, single));
+    return { ...cell, draw: "cell", text, colour, share: value / largest, size, changed };
   });
 }
-const SIGNS = {
-  linear: ["×", "+"],
-  scores: ["×"],
-  mix: ["×"],
-  add: ["+"],
-  embed: ["×"],
-  times: ["×"],
-};
+const SIGNS = { linear: "×+", scores: "×", mix: "×", add: "+", embed: "×", times: "×" };
 /** What stands before a matrix: of a step the sign of what is done with it, or what it comes to. */
 function signOf({ kind, inputs, weights, name }, part, last) {
   if (part === name) return SIGNS[kind] ? "=" : inputs[0]?.name === last ? "→" : "";
@@ -352,12 +301,9 @@ function sidesOf(view, owner, name) {
 /** Of a step's inputs and weights the rows and columns, which some share: [rows, columns] of each; where
  *  nothing is said, they are those of the result, i and j. */
 const AXES = {
-  linear: ["ik", "kj"],
-  embed: ["ik", "kj"],
-  mix: ["ik", "kj"],
+  ...forAll("linear embed mix", ["ik", "kj"]),
+  ...forAll("split blend", ["ik"]),
   scores: ["ik", "jk"],
-  split: ["ik"],
-  blend: ["ik"],
 };
 function axesOf({ kind, inputs, weights, name }, part) {
   const which = [...inputs.map((input) => input.name), ...weights].indexOf(part);
@@ -417,12 +363,9 @@ function matrixOf(view, windows, owner, name, x, y, before = "") {
     return placeWindow(view, { key: `${name} ${side}`, count, size, lit: at }, first);
   };
   const whole = [0, 1].map((side) => ({ start: 0, count: sides[side].length }));
-  const [along, across] = upright
-    ? whole
-    : ((windows && [...axesOf(owner, name)].map((axis) => windows[axis])) ?? [
-        alone(0, 16),
-        alone(1, Math.max(1, some)),
-      ]);
+  const shared = windows && [...axesOf(owner, name)].map((axis) => windows[axis]);
+  const own = () => [alone(0, 16), alone(1, Math.max(1, some))];
+  const [along, across] = upright ? whole : (shared ?? own());
   const [m, n] = [Math.min(rows.length, along.count), Math.min(columns.length, across.count)];
   const down = within(along.start, m, rows.length);
   const first = within(across.start, n, columns.length);
@@ -433,9 +376,8 @@ function matrixOf(view, windows, owner, name, x, y, before = "") {
     owner.kind === "scores" && name === owner.inputs[1].name && name !== owner.inputs[0].name;
   const last = name.split("/").pop();
   const title = turned ? last : (op?.title ?? last);
-  const size = turned
-    ? `${last}ᵀ: ${matrix.columns} × ${matrix.rows}`
-    : `${matrix.rows} × ${matrix.columns}`;
+  const shape = [matrix.rows, matrix.columns];
+  const size = turned ? `${last}ᵀ: ${shape.reverse().join(" × ")}` : shape.join(" × ");
   const part = n < columns.length ? `, ${first + 1} to ${first + n}` : "";
   const note = engine.program.step && op?.note ? op.note : size + part;
   const bottom = y + 54 + m * (TALL + 2);
@@ -444,19 +386,14 @@ function matrixOf(view, windows, owner, name, x, y, before = "") {
   const items = [
     say(x + left, y + 10, title, { colour: op?.colour ?? "x", bold: true }),
     say(x + left, y + 26, note, { colour: "line", size: 11 }),
-    ...columns.slice(first, first + n).map((word, j) =>
-      say(x + left + (j + 0.5) * CELL, y + 43, visible(word, 7), {
-        align: "center",
-        size: 11,
-        room: CELL - 2,
-      }),
-    ),
+    ...columns.slice(first, first + n).map((word, j) => {
+      const how = { align: "center", size: 11, room: CELL - 2 };
+      return say(x + left + (j + 0.5) * CELL, y + 43, visible(word, 7), how);
+    }),
     ...upTo(m).flatMap((i) => {
       const top = y + 54 + i * (TALL + 2);
-      const label = say(x + left - 6, top + TALL / 2, visible(rows[down + i], 12), {
-        align: "right",
-        room: left - 8,
-      });
+      const how = { align: "right", room: left - 8 };
+      const label = say(x + left - 6, top + TALL / 2, visible(rows[down + i], 12), how);
       const [row, cells] = upright ? [0, [i]] : [down + i, upTo(n).map((j) => first + j)];
       const drawn = cellsOf(view, name, row, cells, x + left, top);
       const end = [x + left + CELL + 6 + (BAR - 12) * matrix.data[i], top + TALL / 2];
@@ -472,14 +409,12 @@ function matrixOf(view, windows, owner, name, x, y, before = "") {
     ["⌄", down + m < rows.length, x + left - 14, bottom + 4, along, m],
     ["⌃", down > 0, x + left - 14, y + 42, along, -m],
   ];
-  for (const [sign, there, u, v, axis, by] of turns)
-    if (there)
-      items.push(
-        say(u, v, sign, { colour: "k", bold: true, size: 15, align: "center" }),
-        spot(`turn ${name} ${sign}`, u - 12, v - 12, 24, 24, `${title}: further`, {
-          turn: { ...axis, by },
-        }),
-      );
+  for (const [sign, there, u, v, axis, by] of turns) {
+    if (!there) continue;
+    items.push(say(u, v, sign, { colour: "k", bold: true, size: 15, align: "center" }));
+    const [key, label] = [`turn ${name} ${sign}`, `${title}: further`];
+    items.push(spot(key, u - 12, v - 12, 24, 24, label, { turn: { ...axis, by } }));
+  }
   return { right, bottom, items, rows: shown };
 }
 /** Of many words the place of the one expected next, which both its logit and its probability show. */

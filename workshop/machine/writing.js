@@ -5,7 +5,7 @@ import { cacheOf, newest } from "./cache.js";
 
 export const PAD = "<pad>"; // what fills up texts
 export const wordsOf = (text) => text.trim().split(/\s+/).filter(Boolean);
-const barOf = (p, name) => Object.assign(h("i", { className: name }), { style: `--p: ${p || 0}` });
+const barOf = (p, className) => h("i", { className, style: `--p: ${p || 0}` });
 
 export class Writing {
   /** `last` is the operation that predicts, if any; where rows are `fixed`, nothing is appended. */
@@ -18,19 +18,16 @@ export class Writing {
     this.writes = last && !program.fixed;
     const some = program.remote ? [this.writer, this.play] : [this.writer, this.draws, this.play];
     this.buttons = this.writes ? some : [];
-    this.guesses = Array.from({ length: 6 }, (_, k) =>
-      button("", () => this.write(this.following()[k][0])),
-    );
-    for (const guess of this.guesses) guess.className = "guess";
+    this.guesses = Array.from({ length: 6 }, (_, k) => {
+      const guess = button("", () => this.write(this.following()[k][0]));
+      return Object.assign(guess, { className: "guess" });
+    });
     const called = { className: "row guesses", role: "group", "aria-label": "next word" };
     this.next = h("div", called, ...(last ? ["", ...this.guesses] : []));
     this.cache = h("div", { className: "cache" });
-    this.kept = h(
-      "details",
-      { ontoggle: () => this.kept.open && view.values && this.tellCache() },
-      h("summary", {}, "what is kept while it writes"),
-      this.cache,
-    );
+    const ontoggle = () => this.kept.open && view.values && this.tellCache();
+    this.kept = h("details", { ontoggle }, h("summary", {}, "what is kept while it writes"));
+    this.kept.append(this.cache);
   }
   tellCache() {
     this.cache.replaceChildren(...cacheOf(this.engine, this.view, this.program.sides));
@@ -43,12 +40,10 @@ export class Writing {
     if (program.remote) return view.kept.next;
     const [old, fresh] = [newest(view.before[last.name]), newest(view.values[last.name])];
     const best = (p) => [...p.keys()].sort((a, b) => p[b] - p[a]);
-    const shown = [...new Set([...best(fresh).slice(0, 5), best(old)[0]])].sort(
-      (a, b) => fresh[b] - fresh[a],
-    );
-    return shown
-      .filter((id, k) => !k || fresh[id] || old[id])
-      .map((id) => [program.vocab[this.grows][id], fresh[id], old[id]]);
+    const some = new Set([...best(fresh).slice(0, 5), best(old)[0]]);
+    const shown = best(fresh).filter((id) => some.has(id));
+    const known = shown.filter((id, k) => !k || fresh[id] || old[id]);
+    return known.map((id) => [program.vocab[this.grows][id], fresh[id], old[id]]);
   }
   /** Tell the next words again; only where it is alive can they be appended. Returns them. */
   update(alive) {

@@ -120,7 +120,7 @@ export function slider(label, { min, max, step, value, decimals = 2, log, off },
   return Object.assign(element, { className: "slider", set, input });
 }
 /** A labelled check box. */
-function toggle(label, checked, change) {
+export function toggle(label, checked, change) {
   const input = h("input", { type: "checkbox", checked, onchange: () => change(input.checked) });
   const set = (on) => (input.checked = on);
   return Object.assign(h("label", { className: "toggle" }, input, label), { set, input });
