@@ -1,7 +1,6 @@
 """PyTorch's modules taken apart into operations: one function a kind of module of our layers.
 
-`describe(model)` is the program of a whole model; the browser or `program.run` computes it. The
-program names the modules that its operations (or a group of them, an attention, a layer) come from.
+`describe(model)` is the program of a whole model; the browser or `program.run` computes it.
 """
 
 import math
@@ -30,12 +29,10 @@ def describe(model: nn.Module, x: Any = None, memory: Any = None, *,
     p = Program()
     try:
         _write(p, model, x, memory, causal)
-        names = {module: name for name, module in model.named_modules()}
     except AttributeError as error:
         known = "helpers.layers, helpers.models and helpers.pretrained"
         kind = type(model).__name__
         raise TypeError(f"model is a {kind}, but must be one of {known}") from error
-    p.origins = {at: names[module] for at, module in p.origins.items()}
     return p
 
 
@@ -69,11 +66,7 @@ def attention(p: Program, at: str, module: layers.MultiHeadAttention, x: str,
     """MultiHeadAttention as operations."""
     learned = {f"W_{k}": _weight(getattr(module, f"W_{k}")) for k in LETTERS}
     learned |= {f"b_{k}": _array(getattr(module, f"W_{k}").bias) for k in LETTERS}
-    whole = f"{at}/{ops.whole_path(module.num_heads)}"
-    p.origins |= {f"{whole}/{k}": getattr(module, f"W_{k}") for k in "qkv"}
-    p.origins |= {at: module, f"{at}/out": module.W_o}
     norms = {k: norm for k in "qk" if _normalises(norm := getattr(module, f"norm_{k}", None))}
-    p.origins |= {f"{whole}/{k} normed": norm for k, norm in norms.items()}
     learned |= {f"norm_{k}": _array(norm.weight) for k, norm in norms.items()}
     scale = getattr(module, "scale", None)  # 1/√d unless the module says otherwise
     since = _since(module)
@@ -98,30 +91,19 @@ def _check_places(since: ops.Since, memory: str | None, causal: bool) -> None:
 
 def feed_forward(p: Program, at: str, module: nn.Module, x: str) -> str:
     """FeedForward, or a MixtureOfExperts, as operations."""
-    p.origins[at] = module
-    if hasattr(module, "router"):
-        return _mixture(p, at, module, x)
-    learned = _learned(p, at, module)
-    return ops.feed_forward(p, at, x, learned, _activation(module))
-
-
-def _mixture(p: Program, at: str, module: layers.MixtureOfExperts, x: str) -> str:
-    p.origins[f"{at}/router"] = module.router
-    experts = [_learned(p, f"{at}/expert {i + 1}", e) for i, e in enumerate(module.experts)]
-    p.origins |= {f"{at}/expert {i + 1}": e for i, e in enumerate(module.experts)}
+    if not hasattr(module, "router"):
+        return ops.feed_forward(p, at, x, _learned(module), _activation(module))
+    experts = [_learned(expert) for expert in module.experts]
     kind = _activation(module.experts[0])
     return ops.mixture(p, at, x, _weight(module.router), experts, module.top_k, kind)
 
 
-def _learned(p: Program, at: str, module: layers.FeedForward) -> dict[str, Any]:
-    """The weights of a feed-forward network, and where its steps come from."""
-    gate = getattr(module, "W_gate", None)
-    maps = {"hidden": module.W1, "out": module.W2} | ({} if gate is None else {"gate": gate})
-    p.origins |= {f"{at}/{step}": linear for step, linear in maps.items()}
-    p.origins[f"{at}/{_activation(module)}"] = module.activation
-    names = {"hidden": "1", "out": "2", "gate": "_gate"}
-    learned = {f"W{names[step]}": _weight(linear) for step, linear in maps.items()}
-    return learned | {f"b{names[step]}": _array(linear.bias) for step, linear in maps.items()}
+def _learned(module: layers.FeedForward) -> dict[str, Any]:
+    """The weights of a feed-forward network."""
+    maps = {"1": module.W1, "2": module.W2, "_gate": getattr(module, "W_gate", None)}
+    maps = {name: linear for name, linear in maps.items() if linear is not None}
+    learned = {f"W{name}": _weight(linear) for name, linear in maps.items()}
+    return learned | {f"b{name}": _array(linear.bias) for name, linear in maps.items()}
 
 
 def _activation(module: layers.FeedForward) -> str:
@@ -135,7 +117,6 @@ def norm(p: Program, name: str, module: nn.Module, x: str) -> str:
     """LayerNorm or RMSNorm as an operation; nn.Identity is none."""
     if not _normalises(module):
         return x
-    p.origins[name] = module
     if isinstance(module, nn.RMSNorm):
         return ops.rms_rows(p, name, x, _array(module.weight), _eps(module))
     return ops.normed_rows(p, name, x, (_array(module.weight), _array(module.bias)), module.eps)
@@ -171,7 +152,6 @@ def decoder_layer(p: Program, at: str, module: layers.DecoderLayer, y: str, memo
 
 
 def _residual(p: Program, at: str, module: layers.ResidualLayer, x: str, parts: list) -> str:
-    p.origins[at] = module
     for i, part in enumerate(parts, 1):
 
         def normed(name: str, h: str, i: int = i) -> str:
@@ -201,29 +181,23 @@ def decoder(p: Program, at: str, module: nn.Module, y: str, memory: str) -> str:
 def _encoder_decoder(p: Program, model: nn.Module) -> None:
     """A Transformer, or whatever has its parts: tokens, positions, encoder, decoder, output."""
     tables = [getattr(model, name, None) or model.tokens for name in ("src_tokens", "tgt_tokens")]
-    x = _embedded(p, "encoder/", tables[0], model.positions, "text")
-    p.origins[x] = model.encoder
+    x = _embedded(p, "encoder/", tables[0], "text")
     memory = encoder(p, "encoder/", model.encoder, x)
-    y = _embedded(p, "decoder/", tables[1], model.positions, "written")
-    p.origins[y] = model.decoder
+    y = _embedded(p, "decoder/", tables[1], "written")
     y = decoder(p, "decoder/", model.decoder, y, memory)
     _prediction(p, "decoder/", model.output, y)
 
 
-def _embedded(p: Program, at: str, table: nn.Embedding, positions: nn.Module, rows: str) -> str:
+def _embedded(p: Program, at: str, table: nn.Embedding, rows: str) -> str:
     x = ops.embedding(p, _array(table.weight), rows=rows, at=at,
                       factor=math.sqrt(table.embedding_dim))  # fmt: skip
-    p.origins |= {x: table, f"{at}positions": positions}
     return ops.with_positions(p, x, True, at)
 
 
 def _decoder_only(p: Program, model: models.DecoderOnly) -> None:
     x = ops.embedding(p, _array(model.tokens.weight))
-    if model.positions is None:  # its layers turn by place
-        p.origins[x] = model.tokens
-    else:
+    if model.positions is not None:  # else its layers turn by place
         x = _with_places(p, x, model)
-        p.origins[x] = model.dropout
     x = encoder(p, "", model, x, causal=True)
     _prediction(p, "", model.output, x)
 
@@ -234,19 +208,16 @@ def _sentence_encoder(p: Program, model: nn.Module) -> None:
                     rows="text", title="segment", note="which sentence")  # fmt: skip
     x = p.add("x + segment", "add", x, segment, title="x + segment")
     x = _with_places(p, x, model)
-    p.origins |= {"segment": model.segments, x: model.norm}
     x = encoder(p, "", model.encoder, norm(p, "norm", model.norm, x))
     mean = p.add("mean", "mean", x, rows="", title="mean", note="of all words")
     p.add("sentence", "unit", mean, title="sentence vector", note="of length 1", colour="context")
 
 
 def _with_places(p: Program, x: str, model: nn.Module) -> str:
-    p.origins |= {"x": model.tokens, "positions": model.positions}
     return ops.with_positions(p, x, _array(model.positions.weight))
 
 
 def _prediction(p: Program, at: str, output: nn.Linear, x: str) -> None:
-    p.origins[f"{at}logits"] = output
     ops.prediction(p, x, _weight(output), at=at, b=_array(output.bias))
 
 

@@ -42,7 +42,6 @@ class Program:
     operations: dict[str, Operation] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)  # (rows, columns)
     vocab: dict[str, list[str]] = field(default_factory=dict)  # "text", and "written" if any
-    origins: dict[str, str] = field(default_factory=dict)  # the module of a path, for hooks
     names: dict[str, list[str]] = field(
         default_factory=dict
     )  # of features, by the step's last name
