@@ -1,5 +1,7 @@
 """Programs compute what PyTorch's modules and NumPy's functions compute, and say what is wrong."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch

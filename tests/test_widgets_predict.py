@@ -6,6 +6,7 @@ import pytest
 import torch
 from nbclient import NotebookClient
 
+from workshop.figures import bars
 from workshop.widgets.predict import folded, predict
 
 
@@ -41,6 +42,20 @@ def test_a_computed_answer_finds_its_choice(choices, answer, right):
 def test_what_asks_nothing_is_refused_with_a_reason(choices, answer, message):
     with pytest.raises(ValueError, match=message):
         predict("Which?", choices, answer=answer)
+
+
+def test_numbers_to_type_and_pictures_for_afterwards():
+    drawn = bars({"a": [1]}, ["b"])
+    shown = predict("How much?", None, answer=np.array([0.424, 1]), drawn=[drawn, drawn])
+    assert (shown.numbers, shown.choices) == (["0.424", "1.0"], [])
+    address, alt, width = shown.drawn[:3]
+    assert address.startswith("data:image/png;base64,iVBOR") and shown.drawn[3:] == shown.drawn[:3]
+    assert (alt, width) == (drawn.alt, str(drawn.width))
+    assert repr(shown) == "Question: How much?" and predict("?", None, answer=1).drawn == []
+    with pytest.raises(TypeError, match=r"drawn is 'x'.* must be a picture"):
+        predict("How much?", None, answer=1, drawn="x")
+    with pytest.raises(ValueError, match="answer is nan"):
+        predict("How much?", None, answer=np.nan)
 
 
 def test_words_and_picture_do_not_tell_the_answer():

@@ -12,6 +12,9 @@ half = predict("How probable is heads?", [1, np.float32(1 / 3), 1 / 2],
                answer=np.mean([0, 1]), reason="Heads is one of 2 sides: 0.5000.")
 half""",
     'bare = predict("Which?", ["$x$", "<b>y</b>", "z"], answer="z")\nbare',
+    """from workshop.figures import bars
+typed = predict("Which two?", None, answer=[0.424, -2], drawn=bars({"a": [1]}, ["b"]))
+typed""",
 ]
 
 
@@ -66,6 +69,25 @@ def test_choosing_until_it_is_right(lab, saved, page_of, place):
     assert verdict(root) == "Right. Heads is one of 2 sides: 0.5000."
     assert radio.nth(2).is_checked() and radio.first.is_disabled() and radio.nth(1).is_disabled()
     assert place != "live" or opened.value("half.chosen") == "0.5000"
+
+
+@pytest.mark.parametrize("place", ["live", "offline"])
+def test_numbers_are_typed_until_they_are_right(lab, saved, page_of, place):
+    """What is wrong is said, and the picture comes with the right answer, not before."""
+    opened = lab.open(saved) if place == "offline" else lab.run(*CELLS)
+    root = page_of(saved).locator(".step").nth(2) if place == "offline" else opened.widget(2)
+    field = root.get_by_label("your answer")
+    for typed, told in (("", "Choose an answer"), ("0.42", "2 asked for, 1 came"),
+                        ("0.42 2", "The second number is not"), ("<b>", "2 asked for, 0 came"),
+                        ("0.41, -2", "The first number is not")):  # fmt: skip
+        field.fill(typed)
+        click(root, "Check")
+        assert told in verdict(root) and root.locator("img").count() == 0
+    field.fill("0.42 −2")
+    press(field, "Tab", "Enter")
+    assert verdict(root) == "Right." and field.is_disabled()
+    assert root.locator("img").bounding_box()["width"] > 100
+    assert place == "offline" or opened.value("typed.chosen") == "0.42 −2"
 
 
 ASKED = "predict('Which?', ['1.2345', '2.3456', '3.4567'], answer=right)"

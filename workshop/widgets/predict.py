@@ -28,7 +28,9 @@ class Predict(Widget):
     question = Text().tag(sync=True)
     choices = Labels().tag(sync=True)
     right = Whole(max=len(LETTERS) - 1).tag(sync=True)
+    numbers = Labels().tag(sync=True)  # in place of choices: what is to be typed
     reason = Text().tag(sync=True)
+    drawn = Labels().tag(sync=True)  # shown with the reason: address, words and width of each
     chosen = Text().tag(sync=True)
 
     def picture(self) -> Picture:
@@ -43,16 +45,25 @@ class Predict(Widget):
         return Picture(figure, self.words, dpi=96)  # its words are text too
 
 
-def predict(question: str, choices: Sequence[Any], *, answer: Any, reason: str = "") -> Predict:
+def predict(question: str, choices: Sequence[Any] | None, *, answer: Any, reason: str = "",
+            drawn: Any = ()) -> Predict:  # fmt: skip
     """Ask before the reveal: three or four choices, the right one found by a computed `answer`.
 
     Choices are short strings, numbers or bools. `answer` must equal exactly one of them: strings
     and bools as they are, numbers to within half a unit of the fourth decimal. `reason` is shown
     with the right answer, and after a wrong one to those who ask. `chosen` is what the reader
-    checked last. All is plain text: neither `$…$` nor Markdown is rendered.
+    checked last. All is plain text: neither `$…$` nor Markdown is rendered. `drawn`, a picture or
+    several, is shown as the reason is. Without choices the reader types the number, or the row of
+    numbers, to within half a unit of the second decimal.
 
     Raises ValueError when `answer` equals none of the choices or several, and when a text is empty.
     """
+    more = {"reason": reason, "drawn": _pictures(drawn)}
+    if choices is None:
+        row = [as_number("answer", float(x)) for x in np.ravel(answer)]
+        (question,) = _texts(question, [])
+        numbers = [*map(repr, row)]
+        return Predict(f"Question: {question}", {}, question=question, numbers=numbers, **more)
     choices = as_list("choices", choices)
     if not 3 <= len(choices) <= 4:
         raise ValueError(f"choices is {said(choices)}, but must be a list of three or four")
@@ -65,9 +76,19 @@ def predict(question: str, choices: Sequence[Any], *, answer: Any, reason: str =
             f"it equals {len(fitting) or 'none'} of them"
         )
     question, *texts = _texts(question, plain)
-    traits = {"question": question, "choices": texts, "right": fitting[0], "reason": reason}
+    traits = {"question": question, "choices": texts, "right": fitting[0], **more}
     letters = [f"{letter}) {text}" for letter, text in zip(LETTERS, texts, strict=False)]
     return Predict(f"Question: {question} Choices: {' '.join(letters)}", {}, **traits)
+
+
+def _pictures(drawn: Any) -> list[str]:
+    """The address, the words and the width, in pixels, of each picture."""
+    every = drawn if isinstance(drawn, list | tuple) else [drawn]
+    if wrong := [one for one in every if not isinstance(getattr(one, "png", None), bytes)]:
+        raise TypeError(f"drawn is {said(wrong[0])}, but must be a picture, or a list of some")
+    address = "data:image/png;base64,{}".format
+    told = [(address(base64.b64encode(x.png).decode()), x.alt, str(x.width)) for x in every]
+    return [*itertools.chain(*told)]
 
 
 def _plain(name: str, value: Any) -> str | bool | int | float:
