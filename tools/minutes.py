@@ -1,9 +1,8 @@
 """Count the minutes of the stories, their tasks and depth, and write them where they are printed.
 
-    python tools/minutes.py [05 ...]  those whose file names begin so, else all; prints the table
+python tools/minutes.py [05 ...]  those whose file names begin so, else all; prints them, too
 
-They stand in a notebook's first cell, below the heading of each section that is closed at first,
-and in README's table of notebooks.
+They stand in a notebook's first cell, below each closed heading, and in README's table.
 """
 
 import re
@@ -16,12 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 VIEW = "application/vnd.jupyter.widget-view+json"
 FOLDED = re.compile(r"^<details>.*?^</details>", re.MULTILINE | re.DOTALL)
 SIGNS = re.compile(r"\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|[#*`_|\[\]]", re.DOTALL)
-DEEPER = re.compile(r"^## Go deeper$", re.MULTILINE)
 ABOUT = re.compile(r"\*\*Your task: \w+\*\* \([^)]*about (\d+) minutes\)")
-NEW = {
-    "00": " @ ",
-    "05": "e^",
-}  # what a story meets for the first time, as it is written: 5 minutes
+NEW = {"00": " @ ", "05": "e^"}  # 5 minutes more: what a story meets first, as it is written
 
 
 def is_drawn(cell) -> bool:
@@ -31,16 +26,15 @@ def is_drawn(cell) -> bool:
 
 def layers(cells) -> tuple[list, list[list]]:
     """The cells of the story, and of each closed section; none where it is no story."""
-    begin = next((i for i, cell in enumerate(cells) if DEEPER.match(cell["source"])), None)
+    begins = [i for i, cell in enumerate(cells) if cell["source"].startswith("## Go deeper")]
     sections, closed = [], False
-    for cell in cells[begin:] if begin is not None else ():
-        tagged = "deeper" in cell["metadata"].get("tags", [])
-        closed = tagged or (closed and not cell["source"].startswith("## "))
-        if tagged:
+    for cell in cells[begins[0] :] if begins else ():
+        if tagged := "deeper" in cell["metadata"].get("tags", []):
             sections.append([])
+        closed = tagged or (closed and not cell["source"].startswith("## "))
         if closed:
             sections[-1].append(cell)
-    return cells[: begin or 0], sections
+    return cells[: begins[0]] if begins else [], sections
 
 
 def words(cells) -> int:
@@ -58,7 +52,7 @@ def visible(cells) -> list[str]:
 
 def shown(cells) -> tuple[int, int]:
     """How many pictures, and how many widgets, the cells show."""
-    found = [set(o.get("data", {})) for cell in cells for o in cell.get("outputs", [])]
+    found = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
     widgets = sum(VIEW in kinds for kinds in found)
     return sum("image/png" in kinds for kinds in found) - widgets, widgets
 
@@ -72,36 +66,35 @@ def minutes(cells, new: str = "") -> int:
     """150 words, 8½ lines, 3 pictures or one widget a minute, and the tasks; 5 more for the new."""
     pictures, widgets = shown(cells)
     read = words(cells) / 150 + len(visible(cells)) * 7 / 60 + pictures / 3 + widgets
-    seen = [c["source"] for c in cells if not is_drawn(c)]
-    return max(1, round(read + tasks(cells) + 5 * (bool(new) and any(new in s for s in seen))))
+    meets = bool(new) and any(new in cell["source"] for cell in cells if not is_drawn(cell))
+    return max(1, round(read + tasks(cells) + 5 * meets))
 
 
 def measured(number: str, cells) -> dict:
-    """The minutes of a story by name: story, task, reached (a cell of that tag) and sections."""
-    story, sections = layers(cells)
-    new, tags = NEW.get(number, ""), [c["metadata"].get("tags", []) for c in story]
-    end = next((i for i, tagged in enumerate(tags, 1) if "reached" in tagged), 0)
+    """The minutes of a story, of its task, up to a cell tagged `reached`, and of each section."""
+    (story, sections), new = layers(cells), NEW.get(number, "")
+    ends = [i for i, c in enumerate(story, 1) if "reached" in c["metadata"].get("tags", [])]
     found = {"story": minutes(story, new), "task": tasks(story)}
-    found["reached"] = minutes(story[:end], new) if end else 0
+    found |= {"reached": minutes(story[: ends[0]], new)} if ends else {}
     return found | {"sections": [minutes(section) for section in sections]}
 
 
 def printed(cells, found: dict) -> None:
     """Write the minutes into a story's first cell and into the line under each closed heading."""
-    depth = found["sections"]
+    depth, first = found["sections"], cells[0]
     numbers = {
         r"(\*\*The story\*\*: )\d+": found["story"],
         r"(\*\*The story\*\*: \d+ minutes, )\d+": found["task"],
         r"(\*\*Go deeper\*\*: )\d+": len(depth),
         r"(sections? below it, )\d+": sum(depth),
-        r"(at minute )\d+": found["reached"],
+        r"(at minute )\d+": found.get("reached"),
     }
     for place, number in numbers.items():
-        cells[0]["source"] = re.sub(place, rf"\g<1>{number}", cells[0]["source"], count=1)
+        first["source"] = re.sub(place, rf"\g<1>{number}", first["source"], count=1)
     for (heading, *_), number in zip(layers(cells)[1], depth, strict=True):
-        said = f"{number} minute{'s' * (number != 1)}:"
+        said = rf"\g<1>{number} minute{'s' * (number != 1)}:"
         place = r"\A(### [^\n]+\n\n)(?:\d+ minutes?:)?"
-        heading["source"] = re.sub(place, rf"\g<1>{said}", heading["source"])
+        heading["source"] = re.sub(place, said, heading["source"])
 
 
 def listed(readme: str, number: str, found: dict) -> str:
@@ -111,23 +104,20 @@ def listed(readme: str, number: str, found: dict) -> str:
     return re.sub(place, rf"\g<1> | {told} \g<2>", readme, flags=re.MULTILINE)
 
 
-def main() -> None:
-    """Write and print the minutes of the notebooks named."""
-    path = ROOT / "README.md"
-    readme = path.read_text("utf-8")
-    for name in sys.argv[1:] or [""]:
-        for file in sorted((ROOT / "notebooks").glob(f"{Path(name).stem}*.ipynb")):
-            notebook, number = nbformat.read(file, as_version=4), file.stem[:2]
-            if not layers(notebook.cells)[0]:
-                continue
-            found = measured(number, notebook.cells)
-            printed(notebook.cells, found)
-            text = nbformat.writes(notebook, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
-            file.write_text(text, encoding="utf-8", newline="\n")
-            readme = listed(readme, number, found)
-            print(f"{file.stem}:", ", ".join(f"{k} {v}" for k, v in found.items()))
-    path.write_text(readme, encoding="utf-8", newline="\n")
+def write(path: Path, readme: Path) -> None:
+    """Write and print the minutes of a notebook, if it is a story."""
+    notebook, number = nbformat.read(path, as_version=4), path.stem[:2]
+    if layers(notebook.cells)[0]:
+        found = measured(number, notebook.cells)
+        printed(notebook.cells, found)
+        text = nbformat.writes(notebook, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+        path.write_text(text, encoding="utf-8", newline="\n")
+        told = listed(readme.read_text("utf-8"), number, found)
+        readme.write_text(told, encoding="utf-8", newline="\n")
+        print(f"{path.stem}:", ", ".join(f"{name} {m}" for name, m in found.items()))
 
 
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:] or [""]:
+        for path in sorted((ROOT / "notebooks").glob(f"{Path(name).stem}*.ipynb")):
+            write(path, ROOT / "README.md")
