@@ -232,8 +232,9 @@ def closing():
         new("# 98 · T\n\nYou will.\n\n## Go deeper", id="t"),
         new("### A & b\n\n3 minutes: *a*.", id="a", metadata=closes),
         nbformat.v4.new_code_cell("# @title A <picture>\nx", id="x", metadata=hides),
-        new("#### Deeper still", id="d"),
+        new("#### Deeper still\n\n**Your task: f** (about 5 minutes). Add.", id="d"),
         new("### B\n\n1 minute: b.", id="b", metadata=closes),
+        new("**Your task: g** (about 5 minutes). Add.", id="g"),
         new("## The end", id="e"),
     ])  # fmt: skip
 
@@ -245,10 +246,11 @@ def test_a_section_that_a_notebook_closes_is_closed_by_its_heading(site):
     found = re.findall(r"<(/?(?:section|details|summary)|h\d|div)\b", main)
     code = "div details summary /summary /details".split()
     assert found == [*"section h1 div section h2 section details summary h3 div /summary".split(),
-                     *code, *"section h4 /section /details /section".split(),
-                     *"section details summary h3 div /summary /details /section".split(),
+                     *code, *"section h4 div /section /details /section".split(),
+                     *"section details summary h3 div /summary div /details /section".split(),
                      *"/section section h2 /section /section".split()]  # fmt: skip
     assert "<summary>A &lt;picture&gt;</summary>" in main
+    assert page.prose.count("A page runs no code.") == 1  # said at the first task
 
 
 def test_build_writes_the_same_pages_every_time_and_removes_old_ones(tmp_path):
