@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from helpers import attention as at
-from helpers import blocks, decoding, text
+from helpers import blocks, decoding, text, writer
 from helpers.adapters import LowRank, adapted
 from helpers.cache import KeyValueCache
 from helpers.layers import (
@@ -87,6 +87,11 @@ IN_NUMPY = [
     (lambda: decoding.cross_entropy(X, np.zeros((2, 4), int), 9), "targets has shape"),
     (lambda: decoding.cross_entropy(X, np.zeros((2, 3), int), 0), "nothing but pad_id 0"),
     (lambda: decoding.cross_entropy(X, np.full((2, 3), 4), 0), "0 … 3, but holds 4"),
+    (lambda: writer.Pieces.learned("a b a b", 5), "count is 5, but must be at least 96"),
+    (lambda: writer.Pieces.learned("a", 97), "no pair"),
+    (lambda: writer.Pieces([]).encode("naïve"), "'ï'"),
+    (lambda: writer.Pieces([]).decode([3, 96]), "ids has 96"),
+    (lambda: writer.Pieces([]).decode([-1]), "ids has -1"),
     (lambda: tables.show(W, rows=["a"]), "rows has 1 labels.*needs 4"),
     (lambda: figures.Picture(figures.canvas()[0], " "), "alt is empty"),
 ]  # fmt: skip

@@ -55,21 +55,6 @@ def test_pieces_are_those_of_the_library(kept):
         assert [t.id for t in theirs.tokenize(word)] == pieces.encode(word).ids, word
 
 
-BAD = [
-    (lambda: writer.Pieces.learned(TEXT, 5), "count is 5, but must be at least 96"),
-    (lambda: writer.Pieces.learned("a", 97), "no pair"),
-    (lambda: writer.Pieces([]).encode("naïve"), "'ï'"),
-    (lambda: writer.Pieces([]).decode([3, 96]), "ids has 96"),
-    (lambda: writer.Pieces([]).decode([-1]), "ids has -1"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), BAD)
-def test_what_cannot_be_is_said(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 def test_what_is_kept_is_small_whole_and_no_pickle(kept):
     """And packed again it is the same."""
     raw = KEPT.read_bytes()
