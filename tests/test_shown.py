@@ -111,6 +111,16 @@ def test_a_tint_changes_nothing_of_the_text_and_takes_little_room(shown):
     assert shown([[-np.inf, np.nan]]).html.count('<td style="white-space:nowrap">') == 2
 
 
+def test_rows_of_different_things_have_their_own_colours_and_scales(shown):
+    both = grounds(shown([[1.0, 40.0], [0.2, 0.4]], colours=["scores", "weights"]))
+    assert [ground[0] for ground in both] == [
+        colours.OF[n] for n in ("scores", "weights") for _ in "ab"
+    ]
+    assert both[1][1] == both[3][1] > max(both[0][1], both[2][1])
+    with pytest.raises(ValueError, match=r"colours has 1 entries.*array is \(2, 1\)"):
+        shown([[1.0], [2.0]], colours=["x"])
+
+
 @pytest.mark.parametrize("colour, error", [("orange", ValueError), (1, TypeError)])
 def test_an_unknown_colour_is_named(colour, error):
     with pytest.raises(error, match="colour"):

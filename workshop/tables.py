@@ -37,12 +37,14 @@ def display(shown: Shown) -> None:
 
 
 def show(array: Any, rows: Sequence[Any] | None = None, columns: Sequence[Any] | None = None,
-         title: str | None = None, decimals: int = 4, colour: str = "x") -> None:  # fmt: skip
+         title: str | None = None, decimals: int = 4, colour: str = "x",
+         colours: Sequence[str] | None = None) -> None:  # fmt: skip
     """Show a number, vector or matrix (or a batch of them) with labelled rows and columns.
 
     Floats get `decimals` decimals and never a negative zero; PyTorch tensors are welcome.
     A notebook shows a table, anything else its text. A cell is tinted by the size of its number,
-    in the colour of what is shown: "x", "q", "k", "v", "scores", "weights" or "context".
+    in the colour of what is shown: "x", "q", "k", "v", "scores", "weights" or "context"; `colours`
+    are one for each row of a matrix, which is then tinted by its own largest number.
     Raises ValueError when there is not one label per row or column, or no such colour.
     """
     array = as_array("array", array, "biufUO")
@@ -51,7 +53,9 @@ def show(array: Any, rows: Sequence[Any] | None = None, columns: Sequence[Any] |
     if array.dtype.kind in "UO":
         as_labels("array", list(array.flat))  # nothing but words and numbers
     texts, markups = [], []
-    grounds = _matrices(_grounds(array, colour), title)
+    grounds = _matrices(
+        _grounds(array, colour) if colours is None else _by_row(array, colours), title
+    )
     for (name, matrix), (_, ground) in zip(_matrices(array, title), grounds, strict=True):
         if matrix is None:
             texts.append(name)
@@ -124,6 +128,14 @@ def _grounds(array: np.ndarray, colour: str) -> np.ndarray:
     opacities = np.rint(255 * MOST_OPAQUE * shares).astype(int)
     styles = [f"background:{_TINTS[colour]}{n:02x}" if n else "" for n in opacities.flat]
     return np.array(styles, dtype=object).reshape(array.shape)
+
+
+def _by_row(array: np.ndarray, colours: Sequence[str]) -> np.ndarray:
+    """The style of each cell of a matrix whose rows are different things."""
+    if array.ndim != 2 or len(colours) != len(array):
+        raise ValueError(f"colours has {len(colours)} entries, but must have one for each row of a "
+                         f"matrix, and array is {array.shape}")  # fmt: skip
+    return np.stack([_grounds(row, colour) for row, colour in zip(array, colours, strict=True)])
 
 
 # A sanitizer may drop styles (GitHub): then a plain table stays. Nothing in it depends on classes.

@@ -19,7 +19,8 @@ def matrix(array: Any, name: str = "x", *, rows: Any = None, columns: Any = None
            lit: Any = None) -> Drawing:  # fmt: skip
     """Draw a matrix (rows, columns) as `name`: x, q, k, v, scores, weights or context.
 
-    `lit` is the place (row, column) of a number. Raises ValueError when labels do not fit.
+    `lit` is the place (row, column) of a number, or a whole row. Raises ValueError when labels do
+    not fit.
     """
     decimals = 0 if np.asarray(array).dtype.kind in "iu" else None  # counts have none
     array = given.array_of("array", array, "rows", "columns", masked=True)
@@ -31,7 +32,9 @@ def matrix(array: Any, name: str = "x", *, rows: Any = None, columns: Any = None
     beside = max(WORD, WIDTH - 2 * MARGIN - 20 - drawn.width)
     sheet.matrix(0, 0, drawn, title=title, rows=rows, columns=columns, beside=beside)
     if lit is not None:
-        sheet.frame(drawn.box(0, 0, *_number_at(lit, drawn)), INKS["q"])
+        row, column = _number_at((lit, 0) if np.ndim(lit) == 0 else lit, drawn)
+        box = drawn.box(0, 0, row) if np.ndim(lit) == 0 else drawn.box(0, 0, row, column)
+        sheet.frame(box, INKS["q"])
     return sheet.picture(f"Matrix {title or name}: {rows_in_words(drawn, rows)}.")
 
 

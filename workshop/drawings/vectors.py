@@ -24,37 +24,71 @@ _SIDE, _LANE = 12, 64  # pixels of water beside the cells, and from there to a s
 _ADDED, _NEXT = 46, 90  # pixels from a vector down to what is added to it, and to their sum
 
 
-def plane(tokens: Any, V: Any, contexts: Any = None, asker: Any = None, *,
+def plane(tokens: Any, V: Any, contexts: Any = None, asker: Any = None, *, beside: Any = None,
           names: Sequence[str] = ("feature 1", "feature 2"), arrows: bool = False,
           caption: str | None = None) -> Drawing:  # fmt: skip
     """Draw values (T, 2) as points, all that lies between them, and the contexts (T, 2) in there.
 
-    An arrow shows the asker's way from its value to its context; `names` are those of the two
-    features, and a `caption` of your own may stand below. Without contexts the points stand alone,
-    be they of what they may; with `arrows`, each at the end of one from zero. Raises ValueError for
-    other shapes.
+    An arrow shows the asker's way from its value to its context, which may be given alone, (2,);
+    `beside` is a second sentence, (tokens, V, contexts), drawn to the right in the same plane.
+    `names` are those of the two features, and a `caption` of your own may stand below. Without
+    contexts the points stand alone, be they of what they may; with `arrows`, each at the end of one
+    from zero. Raises ValueError for other shapes.
     """
     words = given.tokens_of("tokens", tokens)
     V, arrows = given.array_of("V", V, len(words), 2), given.as_switch("arrows", arrows)
     if contexts is None:
         return _points(words, V, asker, names, caption or "", arrows)
-    contexts = given.array_of("contexts", contexts, len(words), 2)
-    shown = range(len(words)) if asker is None else [given.place_of("asker", asker, words)]
-    sheet = Sheet()
-    field = _Plane(sheet, np.vstack([V, contexts]), given.labels_of("names", names, 2))
-    sheet.area([field.at(corner) for corner in _hull(V)], INKS["v"])
-    for i, context in enumerate(contexts):
-        sheet.dot(*field.at(context), INKS["context"], lit=i in shown)
-        sheet.dot(*field.at(V[i]), INKS["v"])
-    if asker is not None:
-        field.way(V[shown[0]], contexts[shown[0]])
-    field.names(list(zip(V, words, strict=True)), INKS["v"])
-    field.below(
-        "green: what the words give; grey: what they become" if caption is None else caption
+    names, caption = given.labels_of("names", names, 2), _WAYS if caption is None else caption
+    fields = [_mixed("contexts", words, V, contexts, asker)]
+    if beside is not None:
+        tokens, values, others = given.as_list("beside", beside)
+        told = given.tokens_of("beside's tokens", tokens)
+        values = given.array_of("beside's V", values, len(told), 2)
+        fields.append(_mixed("beside's contexts", told, values, others, asker))
+    sheet, every = (
+        Sheet(),
+        np.vstack([point for _, V, ways in fields for point in (V, *ways.values())]),
     )
-    field.names([(contexts[i], f"{words[i]} in context") for i in shown], INKS["context"])
-    moves = (f"{in_brackets(v)} → {in_brackets(c)}" for v, c in zip(V, contexts, strict=True))
-    return sheet.picture(f"Values as points, the contexts between them: {each(words, moves)}.")
+    for k, (told, values, ways) in enumerate(fields):
+        field = _Plane(sheet, every, names, k, len(fields))
+        _drawn_in(field, told, values, ways, asker is not None)
+        field.below(caption if k == 0 else "")
+    said = (each(told, _moves(values, ways)) for told, values, ways in fields)
+    return sheet.picture(f"Values as points, the contexts between them: {'. Beside: '.join(said)}.")
+
+
+_WAYS = "green: what the words give; grey: what they become"
+_Field = tuple[list[str], np.ndarray, dict[int, np.ndarray]]  # words, values, contexts by place
+
+
+def _mixed(name: str, words: list[str], V: np.ndarray, contexts: Any, asker: Any) -> _Field:
+    """A sentence with the contexts that are drawn: the asker's, or all."""
+    at = None if asker is None else given.place_of("asker", asker, words)
+    if at is not None and np.ndim(contexts) == 1:
+        return words, V, {at: given.array_of(name, contexts, 2)}
+    contexts = given.array_of(name, contexts, len(words), 2)
+    return words, V, dict(enumerate(contexts)) if at is None else {at: contexts[at]}
+
+
+def _moves(V: np.ndarray, ways: dict[int, np.ndarray]) -> list[str]:
+    """Each value in words, and what it becomes, where that is drawn."""
+    ends = {i: f" → {in_brackets(context)}" for i, context in ways.items()}
+    return [in_brackets(v) + ends.get(i, "") for i, v in enumerate(V)]
+
+
+def _drawn_in(field: "_Plane", words: list[str], V: np.ndarray, ways: dict[int, np.ndarray],
+              alone: bool) -> None:  # fmt: skip
+    """Draw values, what lies between them, and contexts, with the way to one that is alone."""
+    field.sheet.area([field.at(corner) for corner in _hull(V)], INKS["v"])
+    for point in V:
+        field.sheet.dot(*field.at(point), INKS["v"])
+    for i, context in ways.items():
+        field.sheet.dot(*field.at(context), INKS["context"])
+        if alone:
+            field.way(V[i], context)
+    field.names(list(zip(V, words, strict=True)), INKS["v"])
+    field.names([(c, f"{words[i]} in context") for i, c in ways.items()], INKS["context"])
 
 
 def _points(words: Sequence[str], points: np.ndarray, asker: Any, names: Sequence[str],
@@ -112,24 +146,26 @@ def _arrows_added(field: "_Plane", points: Mapping[str, np.ndarray]) -> None:
 class _Plane:
     """Two features as a plane: where points stand in it, and what is written beside them."""
 
-    def __init__(self, sheet: Sheet, points: np.ndarray, names: Sequence[str]):
-        self.sheet = sheet
+    def __init__(self, sheet: Sheet, points: np.ndarray, names: Sequence[str],
+                 k: int = 0, many: int = 1):  # fmt: skip
+        side = SIDE if many == 1 else SIDE * 0.75  # two have room beside each other
+        self.sheet, self.right = sheet, k * (side[0] + 80)
         low, high = points.min(axis=0), points.max(axis=0)
         self.centre, size = (low + high) / 2, ((high - low).max() or 1.0) / 20
         size = np.maximum((high - low) / 2, 4 * size) + size  # with a little air around
         self.low, self.high = self.centre - size, self.centre + size
-        self.scale = (SIDE / 2 / size).min()
+        self.scale = (side / 2 / size).min()
         self.taken = [Box(x - 6, y - 6, 12, 12) for x, y in map(self.at, points)]
         for axis in (0, 1):
             self._ticks(axis)
-        (right, top), bottom = self.at(self.high), self.at(self.low)[1]
-        sheet.text(right / 2, bottom + 36, shortened(names[0], 300))
-        sheet.text(0, top - 18, shortened(names[1], 300), at="left")
+        (end, top), bottom = self.at(self.high), self.at(self.low)[1]
+        sheet.text((self.right + end) / 2, bottom + 36, shortened(names[0], 300))
+        sheet.text(self.right, top - 18, shortened(names[1], 300), at="left")
 
     def at(self, point: Any) -> Point:
         """Where a point stands on the sheet."""
         x, y = (np.asarray(point) - self.low) * self.scale
-        return float(x), float(-y)
+        return float(x) + self.right, float(-y)
 
     def way(self, start: np.ndarray, end: np.ndarray) -> None:
         """Draw an arrow from where a word was to its context."""
@@ -139,7 +175,8 @@ class _Plane:
         """Write a line, if any, under the plane and the name of its first feature."""
         if given.as_text("caption", words):
             line = shortened(words, WIDTH - 200)
-            self.sheet.text(self.at(self.high)[0] / 2, self.at(self.low)[1] + 58, line)
+            middle = (self.right + self.at(self.high)[0]) / 2
+            self.sheet.text(middle, self.at(self.low)[1] + 58, line)
 
     def _ticks(self, axis: int) -> None:
         low, high = self.low[axis], self.high[axis]

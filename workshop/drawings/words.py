@@ -23,13 +23,41 @@ def arrows_of_scores(tokens: Any, scores: Any, asker: Any = None, *,
                      name: str = "scores") -> Drawing:  # fmt: skip
     """Draw words as nodes, and scores (T, T) or one asker's (T,) as arrows of that width.
 
-    `name` is "scores" or "weights". An arrow is thin and dashed for a score below 0, and missing
-    for −∞ and for a weight of 0; where all ask, a score of 0 has none either.
+    Of an asker two rows, (2, T), are those of two heads. `name` is "scores" or "weights". An arrow
+    is thin and dashed for a score below 0, and missing for −∞ and for a weight of 0; where all ask,
+    a score of 0 has none either.
     Raises ValueError for other shapes.
     """
     words, name = given.tokens_of("tokens", tokens), colour_of("name", name)
+    if asker is not None and np.shape(scores) == (2, len(words)) and len(words) != 2:
+        return _two_heads(words, given.place_of("asker", asker, words), scores, name)
     askers, rows = _asked("scores", words, scores, asker, len(words))
     return _arrows(words, words, askers, rows, name, below=askers, alone=asker is not None)
+
+
+def _two_heads(words: list[str], at: int, scores: Any, name: str) -> Drawing:
+    """Draw the words once for each head, one below the other: who asks, and what it reads."""
+    rows = given.array_of("scores", scores, 2, len(words), masked=name == "scores")
+    drawn = grid(rows, name, decimals=2 if name == "weights" else None)
+    sheet, slot = Sheet(), min((WIDTH - 2 * MARGIN - 70) / len(words), 104)
+    widths = np.where((rows == 0) & (name == "weights"), -np.inf, rows)
+    largest = 1.0 if name == "weights" else drawn.largest or 1.0
+    for h in range(2):
+        y = h * (_BELOW + 100)
+        above = _nodes(sheet, 0, y, slot, words, "k", 0.18)
+        _nodes(sheet, at * slot, y + _BELOW, slot, [words[at]], "q", 0.45)
+        _fan(
+            sheet,
+            Box(at * slot + 5, y + _BELOW, slot - 10, 30),
+            above,
+            widths[h] / largest * 9,
+            name,
+        )
+        one = drawn.part(slice(h, h + 1))._replace(cells=[slot] * len(words))
+        sheet.cells(0, y - CELL - 10, one)
+        sheet.text(-12, y + 15, f"head {h + 1}", at="right", bold=True)
+    told = "; ".join(f"head {h + 1}: {each(words, texts)}" for h, texts in enumerate(drawn.texts))
+    return sheet.picture(f"Arrows as wide as {name}. {shortened(words[at])} asks: {told}.")
 
 
 def arrows_between(tokens: Any, source: Any, weights: Any, asker: Any = None) -> Drawing:
