@@ -96,9 +96,8 @@ class Machine(Widget):
         if "written" in self._sides and not as_text("written", written):
             written = start if start in p.vocab.get("written", ()) else ""
         self._start = as_text("written", written).split(" ")[0]
-        self._tokens = (
-            as_labels("text", text) if self._fixed and not isinstance(text, str) else None
-        )
+        listed = self._fixed and not isinstance(text, str)
+        self._tokens = as_labels("text", text) if listed else None
         text = as_text("text", " ".join(self._tokens) if self._tokens else text)
         if isinstance(asker, str):
             side = asking(p, as_text("at", where.get("at", "")), self._sides)
@@ -197,12 +196,11 @@ class Machine(Widget):
 
         Raises ValueError for a word that it cannot say, and for a model that predicts none.
         """
-        ids = [None if w is None else self._said_id(name, w) for name, w in
-               (("word", word), ("rather_than", rather_than))]  # fmt: skip
-        others = (
-            self._texts_of(self._others, self.text, self.written) if self._remote else self._others
-        )
-        asked = Why(self._program, self._ids(), *ids, others=others, changes=self.changes)
+        word = self._said_id("word", word)
+        rival = None if rather_than is None else self._said_id("rather_than", rather_than)
+        texts = self.text, self.written
+        others = self._texts_of(self._others, *texts) if self._remote else self._others
+        asked = Why(self._program, self._ids(), word, rival, others=others, changes=self.changes)
         return Answer(asked, self._named)
 
     def _said_id(self, name: str, word: str) -> int:
@@ -217,10 +215,8 @@ class Machine(Widget):
         """The ids of other sentences; unless given, of words drawn by lot. None of a part alone."""
         if not others:
             return [] if self._fixed else by_lot(self._program, self._ids_of(*texts))
-        pairs = [
-            (one,) if isinstance(one, str) else as_list("others", one)
-            for one in as_list("others", others)
-        ]
+        listed = as_list("others", others)
+        pairs = [(one,) if isinstance(one, str) else as_list("others", one) for one in listed]
         if wrong := [pair for pair in pairs if len(pair) != len(self._sides)]:
             raise ValueError(f"others has {said(wrong[0])}, but needs {' and '.join(self._sides)}")
         try:
@@ -320,9 +316,8 @@ class Machine(Widget):
             if one:
                 self._said_id("asked", one)
         if [*filter(None, more)] not in ([], ["gone"]):
-            raise ValueError(
-                f"asked is {said(proposal['value'])}, but must be a word and its rival"
-            )
+            given = said(proposal["value"])
+            raise ValueError(f"asked is {given}, but must be a word and its rival")
         return proposal["value"]
 
     @traitlets.observe("text", "written", "changes", "temperature", "at", "asker", "cell", "asked")
@@ -402,13 +397,10 @@ def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
         from workshop.machine import of_modules as anatomy  # only models of PyTorch need PyTorch
 
         alone = anatomy.is_part(model)
-    for name, given in (
-        ("x", x),
-        ("memory", memory),
-        ("causal", as_switch("causal", causal) or None),
-    ):
-        if given is not None and not alone:
-            raise ValueError(f"{name} is {said(given)}, but only a part alone works on vectors")
+    given = {"x": x, "memory": memory, "causal": as_switch("causal", causal) or None}
+    for name, value in given.items():
+        if value is not None and not alone:
+            raise ValueError(f"{name} is {said(value)}, but only a part alone works on vectors")
     if isinstance(model, Program):
         return model
     if isinstance(model, Mapping):
@@ -446,12 +438,10 @@ def _vocabs(p: Program, sides: Sequence[str], vocab: Any) -> dict[str, list[str]
     if len(several) != len(sides):
         raise ValueError(f"vocab has {len(several)} vocabularies, but the model needs {len(sides)}")
     words = {of: as_vocabulary("vocab", v) for of, v in zip(sides, several, strict=True)}
-    tables = {
-        o.rows: len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "embed"
-    }
-    for of, rows in tables.items():
-        if len(words[of]) != rows:
-            raise ValueError(f"vocab has {len(words[of])} words, but the table has {rows} rows")
+    for of, table in p.tables("embed").items():
+        if len(words[of]) != len(table):
+            need = f"the table has {len(table)} rows"
+            raise ValueError(f"vocab has {len(words[of])} words, but {need}")
     return words
 
 
@@ -465,7 +455,7 @@ def _rows(p: Program) -> int:
 
 def _room(p: Program, model: Any) -> int:
     """The most words that a model has places for."""
-    tables = [len(p.weights[o.weights[0]]) for o in p.operations.values() if o.kind == "places"]
+    tables = [len(table) for table in p.tables("places").values()]
     waves = getattr(getattr(model, "positions", None), "table", None)
     turned = getattr(model, "context_length", None)  # of a model that has no table
     return min([ROOM, *tables, *([] if waves is None else [len(waves)]), turned or ROOM])

@@ -42,9 +42,7 @@ class Program:
     operations: dict[str, Operation] = field(default_factory=dict)
     weights: dict[str, np.ndarray] = field(default_factory=dict)  # (rows, columns)
     vocab: dict[str, list[str]] = field(default_factory=dict)  # "text", and "written" if any
-    names: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # of features, by the step's last name
+    names: dict[str, list[str]] = field(default_factory=dict)  # of features, by a step's last name
     step: str = ""  # of a single step, not a model: the operation that it is about
     knobs: list[dict[str, Any]] = field(default_factory=list)  # what is turned beside it
 
@@ -58,6 +56,11 @@ class Program:
         self.operations[name] = Operation(name, kind, inputs, tuple(learned), how, rows=rows,
                                           **shown)  # fmt: skip
         return name
+
+    def tables(self, kind: str) -> dict[str, np.ndarray]:
+        """Of each text the rows of its words ("embed"), or of its places ("places")."""
+        return {o.rows: self.weights[o.weights[0]] for o in self.operations.values()
+                if o.kind == kind}  # fmt: skip
 
     @property
     def output(self) -> str:
@@ -81,11 +84,9 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
     check_positive(temperature=temperature)
     _check_texts(program, texts)
     changed = by_name(program, changes)
-    weights = program.weights | {
-        name: _set(program.weights[name].astype(float), own)
-        for name, own in changed.items()
-        if name in program.weights
-    }
+    weights = {**program.weights}
+    for name in weights.keys() & changed:
+        weights[name] = _set(weights[name].astype(float), changed[name])
     values: Values = {}
     reached = set(changed)
     with np.errstate(invalid="ignore", over="ignore"):  # NaN of a diverged model is to be seen
@@ -126,19 +127,17 @@ def _set(matrix: np.ndarray, changes: Sequence[Mapping]) -> np.ndarray:
 
 
 def _check_texts(program: Program, texts: Mapping[str, Sequence[int]]) -> None:
-    for op in program.operations.values():
-        if op.kind not in ("embed", "places"):
-            continue
-        name, size = f"texts[{op.rows!r}]", len(program.weights[op.weights[0]])
-        ids = texts.get(op.rows, ())
-        if len(ids) == 0:
-            raise ValueError(f"{name} is missing or empty, but must hold at least one id")
-        if op.kind == "places" and len(ids) > size:
-            raise ValueError(f"{name} has {len(ids)} ids, but there are positions for {size}")
-        wrong = [int(i) for i in ids if not 0 <= i < size]
-        if op.kind == "embed" and wrong:
-            need = f"ids must be from 0 to {size - 1}"
-            raise ValueError(f"{name} holds the id {wrong[0]}, but {need}")
+    for kind in ("places", "embed"):
+        for of, table in program.tables(kind).items():
+            name, ids, size = f"texts[{of!r}]", texts.get(of, ()), len(table)
+            if len(ids) == 0:
+                raise ValueError(f"{name} is missing or empty, but must hold at least one id")
+            if kind == "places" and len(ids) > size:
+                raise ValueError(f"{name} has {len(ids)} ids, but there are positions for {size}")
+            wrong = [int(i) for i in ids if not 0 <= i < size]
+            if kind == "embed" and wrong:
+                need = f"ids must be from 0 to {size - 1}"
+                raise ValueError(f"{name} holds the id {wrong[0]}, but {need}")
 
 
 # ---------------------------------------------------------------- changes
@@ -209,11 +208,13 @@ def check_option(name: str, op: Operation | None, change: Mapping) -> float:
 def embedding(p: Program, table: Any, *, rows: str = "text", at: str = "",
               factor: float = 1.0) -> str:  # fmt: skip
     """Tokens become rows of a table: (T, d). Beyond 512 words their one-hot rows stay unwritten."""
-    words = np.shape(table)[0]
-    few = words <= 512
-    ids = p.add(at + ("one-hot" if few else "ids"), "one-hot" if few else "ids", rows=rows,
-                title="one-hot" if few else "id", note="which word", columns="vocab" if few else "",
-                **({"size": words} if few else {}))  # fmt: skip
+    words, shown = len(table), {"rows": rows, "note": "which word"}
+    if words <= 512:
+        ids = p.add(
+            at + "one-hot", "one-hot", title="one-hot", size=words, columns="vocab", **shown
+        )
+    else:
+        ids = p.add(at + "ids", "ids", title="id", columns="", **shown)
     scaled = {} if factor == 1 else {"factor": factor}
     return p.add(at + "x", "embed", ids, weights={"table": table}, title="x", note="word vector",
                  **scaled)  # fmt: skip
@@ -231,7 +232,7 @@ def attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads
     source = x if memory is None else memory
     width = np.shape(learned["W_q"])[1] // num_heads
     by = math.sqrt(width) if scale is None else 1 / scale
-    home = f"{at}/{whole_path(num_heads)}"
+    home = f"{at}/head" if num_heads == 1 else f"{at}/q, k, v"
     whole = {letter: _projection(p, home, letter, of, learned, since, width)
              for letter, of in zip("qkv", (x, source, source), strict=True)}  # fmt: skip
     heads = []
@@ -243,13 +244,9 @@ def attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads
         f"{at}/joined", "join", *heads, title="heads joined", colour="context")  # fmt: skip
     if learned.get("W_o") is None:
         return joined
-    return _linear(p, f"{at}/out", joined, {"W_o": learned["W_o"], "b": learned.get("b_o")},
-                   title="· W_o", note="what the heads found, mixed", colour="context")  # fmt: skip
-
-
-def whole_path(num_heads: int) -> str:
-    """Where the queries, keys and values of all heads stand, below their attention."""
-    return "head" if num_heads == 1 else "q, k, v"
+    weights = {"W_o": learned["W_o"], "b": learned.get("b_o")}
+    return p.add(f"{at}/out", "linear", joined, weights=weights, title="· W_o",
+                 note="what the heads found, mixed", colour="context")  # fmt: skip
 
 
 NOTES = {"q": "what it looks for", "k": "what it offers", "v": "what it gives"}
@@ -269,7 +266,8 @@ def _projection(p: Program, home: str, letter: str, x: str, learned: Mapping[str
     """The queries, keys or values of all heads; normed, each head's by themselves, if they are."""
     W, name = f"W_{letter}", f"{home}/{letter}"
     pair = {W: learned[W], "b": learned.get(f"b_{letter}")}
-    _linear(p, name, x, pair, title=f"{letter} = x {W}", note=NOTES[letter], colour=letter)
+    p.add(name, "linear", x, weights=pair, title=f"{letter} = x {W}", note=NOTES[letter],
+          colour=letter)  # fmt: skip
     if f"norm_{letter}" not in learned:
         return name
     return rms_rows(p, f"{name} normed", name, learned[f"norm_{letter}"], since.eps, width=width,
@@ -308,26 +306,18 @@ def source_of(p: Program, name: str) -> str:
 def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool,
          window: int | None = None) -> str:  # fmt: skip
     """One head: scores, scaled, masked, weights, context. Paper, equation 1."""
-    keys = p.operations[k].rows
-    scores = p.add(f"{at}/scores", "scores", q, k, title="q · k", note="score", colour="scores",
-                   columns=keys)  # fmt: skip
+    shown = {"colour": "scores", "columns": p.operations[k].rows}
+    scores = p.add(f"{at}/scores", "scores", q, k, title="q · k", note="score", **shown)
     root = f"√{by * by:.0f}" if abs(by * by - round(by * by)) < 1e-6 else f"{by:.4g}"
-    ready = p.add(f"{at}/scaled", "scale", scores, by=by, title="scaled", note=f"÷ {root}",
-                  colour="scores", columns=keys)  # fmt: skip
+    ready = p.add(f"{at}/scaled", "scale", scores, by=by, title="scaled", note=f"÷ {root}", **shown)
     if causal:
         far = {} if window is None else {"window": window}
         note = f"newest {window} seen" if far else "later ones hidden"
-        ready = p.add(f"{at}/masked", "mask", ready, title="mask", note=note, colour="scores",
-                      columns=keys, **far)  # fmt: skip
-    weights = p.add(f"{at}/weights", "softmax", ready, title="weights", note="softmax",
-                    colour="weights", columns=keys)  # fmt: skip
+        ready = p.add(f"{at}/masked", "mask", ready, title="mask", note=note, **shown, **far)
+    shown = shown | {"colour": "weights"}
+    weights = p.add(f"{at}/weights", "softmax", ready, title="weights", note="softmax", **shown)
     return p.add(f"{at}/context", "mix", weights, v, title="Σ weight × v", note="what it gathers",
                  colour="context")  # fmt: skip
-
-
-def _linear(p: Program, name: str, x: str, learned: Mapping[str, Any], **shown: Any) -> str:
-    """x W + b, `learned` being the matrix and maybe the bias, by their names."""
-    return p.add(name, "linear", x, weights=learned, **shown)
 
 
 def feed_forward(p: Program, at: str, x: str, learned: Mapping[str, Any],
@@ -341,16 +331,18 @@ def feed_forward(p: Program, at: str, x: str, learned: Mapping[str, Any],
         return p.add(f"{at}/{activation}", activation, x, title=activation.replace("_", ", "),
                      note="those with a yes")  # fmt: skip
 
-    gate = None if learned.get("W_gate") is None else bend(_linear(
-        p, f"{at}/gate", x, {"W_gate": learned["W_gate"], "b": learned.get("b_gate")},
-        title="x W_gate", note="how far each opens"))  # fmt: skip
-    hidden = _linear(p, f"{at}/hidden", x, {"W1": learned["W1"], "b": learned.get("b1")},
-                     title="x W1 + b1", note="questions to each word")  # fmt: skip
+    def mapped(name: str, of: str, x: str, **shown: str) -> str:
+        weights = {f"W{of}": learned[f"W{of}"], "b": learned.get(f"b{of}")}
+        return p.add(f"{at}/{name}", "linear", x, weights=weights, **shown)
+
+    gate = None
+    if learned.get("W_gate") is not None:
+        gate = bend(mapped("gate", "_gate", x, title="x W_gate", note="how far each opens"))
+    hidden = mapped("hidden", "1", x, title="x W1 + b1", note="questions to each word")
     awake = bend(hidden) if gate is None else p.add(
         f"{at}/gated", "times", gate, hidden, title="gate × x W1", note="what it lets through"
     )  # fmt: skip
-    return _linear(p, f"{at}/out", awake, {"W2": learned["W2"], "b": learned.get("b2")},
-                   title=called, note="what to add")  # fmt: skip
+    return mapped("out", "2", awake, title=called, note="what to add")
 
 
 def mixture(p: Program, at: str, x: str, router: Any, experts: Sequence[Mapping[str, Any]],
@@ -359,8 +351,8 @@ def mixture(p: Program, at: str, x: str, router: Any, experts: Sequence[Mapping[
 
     Shazeer et al. (2017); Jiang et al. (2024), section 2.1.
     """
-    scores = _linear(p, f"{at}/router", x, {"W": router}, title="router", colour="scores",
-                     note="which expert fits")  # fmt: skip
+    scores = p.add(f"{at}/router", "linear", x, weights={"W": router}, title="router",
+                   note="which expert fits", colour="scores")  # fmt: skip
     shares = p.add(f"{at}/chosen", "route", scores, top_k=top_k, title=f"best {top_k}",
                    note="share of each", colour="weights")  # fmt: skip
     names = [f"expert {i + 1}" for i in range(len(experts))]
@@ -398,9 +390,8 @@ def prediction(p: Program, x: str, W: Any, *, at: str = "", b: Any = None) -> st
     """Logits of the next token and their softmax; of the last place alone where words are many."""
     if np.shape(W)[1] > 4096:
         x = p.add(at + "last", "last", x, rows="", title="last", note="the newest word")
-    logits = _linear(p, at + "logits", x, {"W": W, "b": b}, title="logits",
-                     note="a score for each word", colour="scores",
-                     columns="vocab")  # fmt: skip
+    logits = p.add(at + "logits", "linear", x, weights={"W": W, "b": b}, title="logits",
+                   note="a score for each word", colour="scores", columns="vocab")  # fmt: skip
     return p.add(at + "next", "softmax", logits, title="next word", note="its probability",
                  colour="weights", columns="vocab", temperature=1.0)  # fmt: skip
 

@@ -56,19 +56,18 @@ def softmax_step(scores: Any, d_k: int = 1) -> Program:
     """
     row = as_floats("scores", as_array("scores", scores))
     check_axes("scores", row, "n")
-    p, shown = Program(step="weights"), {"columns": "text"}
-    _given(p, "scores", row, colour="scores", rows="", **shown)
+    p, n = Program(step="weights"), len(row)
+    of = {thing: {"colour": thing, "columns": "text"} for thing in ("scores", "weights", "context")}
+    _given(p, "scores", row, rows="", **of["scores"])
     by = math.sqrt(as_whole("d_k", d_k, 1, MOST))
-    p.add("scaled", "scale", "scores", by=by, title="scaled", note="÷ √d_k", colour="scores",
-          **shown)  # fmt: skip
+    p.add("scaled", "scale", "scores", by=by, title="scaled", note="÷ √d_k", **of["scores"])
     p.add("weights", "softmax", "scaled", temperature=1.0, title="weights", note="softmax",
-          colour="weights", **shown)  # fmt: skip
-    p.add("p (1 − p)", "slope", "weights", title="p (1 − p)", note="gradient", colour="context",
-          **shown)  # fmt: skip
+          **of["weights"])  # fmt: skip
+    p.add("p (1 − p)", "slope", "weights", title="p (1 − p)", note="gradient", **of["context"])
     p.add("entropy", "entropy", "weights", title="entropy", colour="context",
-          note=f"at most ln {len(row)} = {math.log(len(row)):.2f}")  # fmt: skip
+          note=f"at most ln {n} = {math.log(n):.2f}")  # fmt: skip
     p.add("mean", "mean", "p (1 − p)", axis=1, title="mean of p (1 − p)", colour="context",
-          note=f"at most {(1 - 1 / len(row)) / len(row):.4f}")  # fmt: skip
+          note=f"at most {(1 - 1 / n) / n:.4f}")  # fmt: skip
     p.knobs = [{"label": "d_k", "at": "scaled", "option": "by", "root": True, "value": int(d_k),
                 "min": 1, "max": 1024, "step": math.log10(2), "decimals": 0,
                 "log": True}]  # fmt: skip

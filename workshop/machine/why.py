@@ -147,7 +147,7 @@ class Step(NamedTuple):
 def by_lot(p: Program, texts: Texts, count: int = 12) -> list[dict[str, list[int]]]:
     """Texts as long as these of words drawn by lot; what is written keeps its first, the start."""
     rng = np.random.default_rng(0)
-    tables = {o.rows: p.weights[o.weights[0]] for o in p.operations.values() if o.kind == "embed"}
+    tables = p.tables("embed")
     kept = {of: [*ids[:1]] if of == "written" else [] for of, ids in texts.items()}
     return [{of: kept[of] + rng.integers(len(tables[of]), size=len(ids) - len(kept[of])).tolist()
              for of, ids in texts.items()} for _ in range(count)]  # fmt: skip
