@@ -12,8 +12,12 @@ function filled(rows, columns, f) {
     for (let j = 0; j < columns; j++, at++) out.data[at] = f(i, j, at);
   return out;
 }
-const each = ({ data, rows, columns }, f) => ({ data: data.map(f), rows, columns });
-const copied = (x) => ({ ...x, data: Float64Array.from(x.data) });
+function each({ data, rows, columns }, f) {
+  const out = empty(rows, columns);
+  for (let at = 0; at < data.length; at++) out.data[at] = f(data[at], at);
+  return out;
+}
+const copied = ({ data, rows, columns }) => ({ data: Float64Array.from(data), rows, columns });
 /** −∞ where a key comes after its query, or before the newest ones of a window. */
 const hiding = ({ data, rows, columns }, window = Infinity) =>
   filled(rows, columns, (i, j, at) => {
@@ -21,22 +25,53 @@ const hiding = ({ data, rows, columns }, window = Infinity) =>
     return j < end && j >= end - window ? data[at] : -Infinity;
   });
 
-/** x W + b: four rows of W at once, which is three times as fast; what is left singly. */
+/** x W + b: two rows by four columns at once, which is three times as fast; what is left singly. */
 function product(x, W, b) {
   const [out, n, m] = [empty(x.rows, W.columns), x.columns, W.columns];
-  const [to, from, by] = [out.data, x.data, W.data];
-  for (let i = 0; i < x.rows; i++) {
-    const [s, at] = [i * m, i * n];
-    let k = 0;
-    for (; k + 4 <= n; k += 4) {
-      const [p, q, u, v] = [from[at + k], from[at + k + 1], from[at + k + 2], from[at + k + 3]];
-      for (let j = 0, r = k * m; j < m; j++, r++)
-        to[s + j] += p * by[r] + q * by[r + m] + u * by[r + 2 * m] + v * by[r + 3 * m];
-    }
-    for (; k < n; k++) for (let j = 0; j < m; j++) to[s + j] += from[at + k] * by[k * m + j];
-  }
-  if (b) for (let at = 0; at < to.length; at++) to[at] += b.data[at % m];
+  const [high, wide] = [x.rows - (x.rows % 2), m - (m % 4)];
+  for (let j = 0; j < wide; j += 4)
+    for (let i = 0; i < high; i += 2) tile(out.data, x.data, W.data, i, j, n, m);
+  for (let i = 0; i < x.rows; i++)
+    for (let j = i < high ? wide : 0; j < m; j++)
+      for (let k = 0; k < n; k++) out.data[i * m + j] += x.data[i * n + k] * W.data[k * m + j];
+  if (b) for (let at = 0; at < out.data.length; at++) out.data[at] += b.data[at % m];
   return out;
+}
+
+function tile(out, x, W, i, j, n, m) {
+  const [upper, lower, to] = [i * n, (i + 1) * n, i * m + j];
+  let a = 0,
+    b = 0,
+    c = 0,
+    d = 0,
+    e = 0,
+    f = 0,
+    g = 0,
+    h = 0;
+  for (let k = 0, at = j; k < n; k++, at += m) {
+    const p = x[upper + k],
+      q = x[lower + k];
+    const r = W[at],
+      s = W[at + 1],
+      t = W[at + 2],
+      u = W[at + 3];
+    a += p * r;
+    b += p * s;
+    c += p * t;
+    d += p * u;
+    e += q * r;
+    f += q * s;
+    g += q * t;
+    h += q * u;
+  }
+  out[to] = a;
+  out[to + 1] = b;
+  out[to + 2] = c;
+  out[to + 3] = d;
+  out[to + m] = e;
+  out[to + m + 1] = f;
+  out[to + m + 2] = g;
+  out[to + m + 3] = h;
 }
 const turned = ({ data, rows, columns }) => filled(columns, rows, (i, j) => data[j * columns + i]);
 
