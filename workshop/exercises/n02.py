@@ -1,4 +1,4 @@
-"""Notebook 02: queries, keys and values, the layer that makes them, keys of one's own."""
+"""Notebook 02: keys of one's own, queries, keys and values, the layer that makes them."""
 
 import numpy as np
 
@@ -10,6 +10,52 @@ from workshop.exercises.exercise import exercise, numbers
 def three(label, shape, d_k, d_v):
     """Words of this shape, and three matrices of these widths."""
     return label, numbers(*shape), *(numbers(shape[-1], width) for width in (d_k, d_k, d_v))
+
+
+same_card = exercise(
+    """
+    def same_card():
+        return np.array([[1, 0], [0, 1], [0, 0]])
+    """,
+    hints="""Which feature has *shop*, [0, 1, 3], and *battery*, [0, 1, 0], not?
+    Let trade leave nothing on a card. What must food and device leave, if none is empty?""",
+    slips="""
+    trade-counts: [0, 0]] → [1, 1]]
+        Trade is on the card: shop adds three times its row, and battery adds nothing.
+    trade-in-place-of-device: [[1, 0], [0, 1], [0, 0]] → [[1, 0], [0, 0], [0, 1]]
+        Trade is on the card, and device is not. Shop and battery have their device in common.
+    nothing-passes: [[1, 0], [0, 1], [0, 0]] → [[0, 0], [0, 0], [0, 0]]
+        Every card is empty, so nobody can be found. Food and device must leave something on it.
+    device-left-out: [[1, 0], [0, 1], → [[1, 0], [0, 0],
+        Device leaves nothing on the card, and it is all that shop and battery have in common.
+    food-left-out: [[1, 0], → [[0, 0],
+        Food leaves nothing on the card, so banana's is empty. Give its row a number.
+    food-like-device: [[1, 0], [0, 1], → [[0, 1], [0, 1],
+        Food and device leave the same on the card: four of banana's are four of laptop's.
+    turned: [[1, 0], [0, 1], [0, 0]] → [[1, 0, 0], [0, 1, 0]]
+        It is turned over: W_k has a row for each of three features, a column for each of two.
+    cards: np.array([[1, 0], [0, 1], [0, 0]]) → np.array([[0, 1], [0, 1], [4, 0], [0, 4]])
+        These are cards, one for each word. Asked is the matrix that makes them, three rows of two.
+    """,
+)  # fmt: skip
+
+
+@same_card.experiment("shop, battery, banana and laptop")
+def cards(fn):
+    """What their cards have in common with the chosen matrix, and which of them are empty."""
+    W_k = fn()
+    if np.shape(W_k) != (3, 2):
+        return None if W_k is None else {"its shape": str(np.shape(W_k))}
+    words = {word: APPLE["table"][APPLE_WORDS.index(word)] for word in ("shop", "banana", "laptop")}
+    words["battery"] = np.array([0, 1, 0])
+    held = {word: row @ np.asarray(W_k, dtype=float) for word, row in words.items()}
+    empty = [word for word, card in held.items() if np.allclose(card, 0)]
+    return {
+        "its shape": "(3, 2)",
+        "empty cards": ", ".join(empty) or "none",
+        "shop and battery hold up the same card": np.allclose(held["shop"], held["battery"]),
+        "banana and laptop hold up the same card": np.allclose(held["banana"], held["laptop"]),
+    }
 
 
 project_qkv = exercise(
