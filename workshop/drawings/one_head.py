@@ -29,7 +29,7 @@ STEPS = {
     "q": Step("query", "what it asks", "q", "02"),
     "scores": Step("score", "q · k", "scores", "03"),
     "scaled": Step("scaled", "÷ √d", "scores", "04"),
-    "masked": Step("masked", "−∞", "scores", "06"),
+    "masked": Step("masked", "by the mask", "scores", "06"),
     "weights": Step("weight", "softmax", "weights", "05"),
     "v": Step("value", "what it gives", "v", "02"),
     "shares": Step("weight × value", "what it adds", "v", "05"),

@@ -148,8 +148,8 @@ class _Plane:
 
     def __init__(self, sheet: Sheet, points: np.ndarray, names: Sequence[str],
                  k: int = 0, many: int = 1):  # fmt: skip
-        side = SIDE if many == 1 else SIDE * 0.75  # two have room beside each other
-        self.sheet, self.right = sheet, k * (side[0] + 80)
+        side = SIDE / (1, 1.5)[many - 1]  # two have room beside each other
+        self.sheet, self.right, self.many = sheet, k * (side[0] + 84), many
         low, high = points.min(axis=0), points.max(axis=0)
         self.centre, size = (low + high) / 2, ((high - low).max() or 1.0) / 20
         size = np.maximum((high - low) / 2, 4 * size) + size  # with a little air around
@@ -196,9 +196,9 @@ class _Plane:
         """Write names beside points, several of one point in one line, where there is room."""
         together: dict[Point, list[str]] = {}
         for point, word in named:
-            together.setdefault(self.at(point), []).append(shortened(word, 180))
+            together.setdefault(self.at(point), []).append(shortened(word, 180 // self.many))
         for place, words in together.items():
-            line = shortened(", ".join(dict.fromkeys(words)), 260)
+            line = shortened(", ".join(dict.fromkeys(words)), 260 // self.many)
             for spot in self._free(place, wide(line, True))[:1]:
                 x, y, long, high = self.sheet.text(*spot, line, colour, bold=True)
                 self.taken.append(Box(x - 8, y, long + 16, high))  # no two read as one line

@@ -37,6 +37,7 @@ same_card = exercise(
     cards: np.array([[1, 0], [0, 1], [0, 0]]) → np.array([[0, 1], [0, 1], [4, 0], [0, 4]])
         These are cards, one for each word. Asked is the matrix that makes them, three rows of two.
     """,
+    story=True,
 )  # fmt: skip
 
 
