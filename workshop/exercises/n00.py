@@ -1,9 +1,57 @@
-"""Notebook 00: the table of bigrams, and how well it foresaw a text."""
+"""Notebook 00: a query held against a key; the table of bigrams, how well it foresaw a text."""
 
 from helpers import text as course
 from workshop.exercises.exercise import Probe, Untested, as_array, exercise, numbers
 
 FRUITS = ["we like plums", "we like pears", "they like plums"], "we they like plums pears".split()
+
+compare = exercise(
+    """
+    def compare(query, key):
+        return (query * key).sum()
+    """,
+    ways=["""
+    def compare(query, key):
+        return query @ key
+    """],
+    hints="""What do 2, 2 and 2, 0 give, multiplied number by number? And these two, added up?
+    query * key multiplies number by number; sum(…) makes one number of the products.""",
+    probes=[("the query of apple, the key of banana", [2.0, 2], [2, 0.0]),
+            ("the query of apple, its own key", [2.0, 2], [1, 1.0]),
+            ("three numbers, one below 0", [1.0, -2, 3], [0.5, 1, 2]),
+            ("64 numbers", numbers(64), numbers(64))],
+    story=True,
+    slips="""
+    products-not-added: .sum() → ∅
+        These are the products, number by number. A score is one number: add them up.
+    added-not-multiplied: query * key → query + key
+        Query and key are added. Multiply them number by number, and add up the products.
+    sums-multiplied: (query * key).sum() → query.sum() * key.sum()
+        Each row is added up first. First multiply number by number, then add up the products.
+    mean-of-the-products: .sum() → .mean()
+        This is the mean of the products. A score is their sum.
+    first-product-only: .sum() → [0]
+        Only the first two numbers are compared. Multiply all pairs, and add up the products.
+    last-product-only: .sum() → [-1]
+        Only the last product is left, as when a loop sets the sum anew each time. Add to it.
+    last-left-out: (query * key) → (query * key)[:-1]
+        The last two numbers are left out: a row of d numbers gives d products.
+    largest-product: .sum() → .max()
+        This is the largest of the products. A score is their sum.
+    product-of-the-products: .sum() → .prod()
+        The products are multiplied with each other. Add them up.
+    divided-already: .sum() → .sum() / np.sqrt(len(key))
+        The score is divided by the root already. That is step 2; here it is the sum alone.
+    difference: query * key → abs(query - key)
+        This adds up how far the rows are apart. Multiply number by number in place of subtracting.
+    cosine: .sum() → .sum() / np.linalg.norm(query) / np.linalg.norm(key)
+        The score is divided by the lengths of both rows. It is the sum of the products alone.
+    query-with-itself: query * key → query * query
+        The query is compared with itself. Its numbers meet those of the key.
+    cut-to-a-whole-number: (query * key).sum() → int((query * key).sum())
+        The sum is cut to a whole number. A score may have decimals: leave out int.
+    """,
+)  # fmt: skip
 
 bigram_probs = exercise(
     """
@@ -100,7 +148,11 @@ word_probs = exercise(
         The first pair is skipped. The second word already has one before it: T words, T − 1 pairs.
     """,
 )
-for e in (bigram_probs, word_probs):  # a list of numbers, or of such lists, is right as well
+for e in (
+    compare,
+    bigram_probs,
+    word_probs,
+):  # a list of numbers, or of such lists, is right as well
     e.probes = [Probe(p.label, lambda fn, p=p: as_array(p.run(fn)), p.args) for p in e.probes]
 
 perplexity = exercise(

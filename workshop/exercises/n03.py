@@ -12,6 +12,7 @@ PAIRS = [("one query and two keys", [[1.0, 2.0]], [[3, 1], [0.5, 4]]),
 
 attention_scores = exercise(
     course.attention_scores,
+    story=True,
     hints="""Entry i, j is one dot product: of which row of Q with which row of K?
     Q @ K with two axes of K exchanged, the last two, so that a batch stays where it is.""",
     probes=PAIRS,

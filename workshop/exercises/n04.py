@@ -9,6 +9,7 @@ scale_scores = exercise(
         return S / np.sqrt(d_k)
     """,
     course=course.scale_scores,
+    story=True,
     hints="""By how much is a score too large with d_k features: by d_k, or by its square root?
     Divide every score by np.sqrt(d_k), one number for all of them.""",
     probes=[("three scores, d_k = 4", [8.0, -4.0, 2.0], 4), ("one feature", [[1.5, -2.0]], 1),

@@ -168,6 +168,7 @@ length_mask = exercise(
 
 causal_mask = exercise(
     course.causal_mask,
+    story=True,
     hints="""Which half of the table lies in the past, if rows are queries and columns are keys?
     The lower triangle with the diagonal, of True: np.tril(np.ones((T, T), dtype=bool)).""",
     probes=[("three words", 3), ("one word", 1), ("two words", 2), ("300 words", 300)],
@@ -196,6 +197,7 @@ causal_mask = exercise(
 masked_softmax = exercise(
     "def masked_softmax(S, mask):\n    return softmax(np.where(mask, S, -np.inf))",
     course=course.masked_softmax,
+    story=True,
     hints="""Which score has the exponential 0?
     Write −∞ over the hidden scores, in a new array: np.where(mask, S, -np.inf). Then softmax.""",
     probes=[

@@ -73,6 +73,7 @@ SLIPS = """
 
 dropout = exercise(
     course.dropout,
+    story=True,
     hints="""Which of your random numbers mean: drop this one? What may not change on the way?
     keep = rng.random(x.shape) >= p, in training only; then x * keep / (1 - p), a new array.""",
     probes=[IN_USE],
