@@ -12,6 +12,7 @@ MAPS = [0.6 * numbers(12, 12)] * 4  # W_q, W_k, W_v, W_o
 
 split_heads = exercise(
     course.split_heads,
+    story=True,
     hints="""Which features belong to head 0 and which to head 1, of 8 features and 2 heads?
     Reshape to (B, T, num_heads, D // num_heads), then let tokens and heads change places.""",
     probes=[("three tokens, two heads", CODED[:1], 2), ("a batch of two sentences", CODED, 2),
@@ -191,6 +192,7 @@ induction_score = exercise(
 
 merge_heads = exercise(
     course.merge_heads,
+    story=True,
     hints="""x[:, h] is what head h holds, (B, T, d). In which direction do the heads join?
     Let heads and tokens change places, then reshape heads and features into one axis, H * d.""",
     probes=[("two sentences", course.split_heads(CODED, 2)), ("one head", CODED[:, None]),
