@@ -19,6 +19,7 @@ import pytest
 import torch
 import transformers
 from checkpoints import same, write, write_tokenizer
+from lessons import EVERY, code_cells
 from safetensors.torch import load_file
 
 from helpers import pretrained
@@ -110,6 +111,21 @@ def test_what_is_kept_of_transformers_is_what_it_computes(minilm, reference):
     for name, (layer, head) in CAT["places"].items():
         now = found.attentions[layer][0, head]
         np.testing.assert_allclose(CAT["heads"][name], now, atol=1e-4, err_msg=name)
+
+
+def test_what_it_reads_in_twelve_sentences_is_what_notebook_05_prints(minilm):
+    """And that a noun has the largest weight in each, and *cat* more than half in two heads."""
+    (path,) = (path for path in EVERY if path.stem.startswith("05"))
+    (cell,) = (cell for cell in code_cells(path) if cell["id"] == "trained-sentences")
+    exec(cell["source"], scope := {})
+    for text, nouns in scope["reads"].items():
+        tokens, weights = minilm.attention(text)
+        now = weights[CAT["layer"], CAT["head"], tokens.index("it")]
+        assert {noun: round(now[tokens.index(noun)].item(), 2) for noun in nouns} == nouns, text
+        assert tokens[now.argmax()] in nouns, text
+    weights = minilm.attention(CAT["text"])[1]
+    it, cat = map(CAT["tokens"].index, ("it", "cat"))
+    assert (weights[:, :, it, cat] > 0.5).sum() == 2
 
 
 def test_our_name_carries_the_whole_checkpoint(minilm):

@@ -68,11 +68,13 @@ IDS = [("three of five words", [2, 0, 3], 5), ("one comes three times", [1, 3, 1
 one_hot = exercise(
     """
     def one_hot(ids, vocab_size):
-        return np.eye(vocab_size)[ids]
+        places = np.arange(vocab_size)
+        return (np.asarray(ids)[..., None] == places).astype(float)
     """,
     course=course.one_hot,
+    ways=["def one_hot(ids, vocab_size):\n    return np.eye(vocab_size)[ids]"],
     hints="""Which axis is new, how long is it, and in which of its places stands the 1 of an id?
-    All rows, one under the other, are np.eye(vocab_size); indexed with ids it gives each.""",
+    Compare ids[..., None] with all places, np.arange(vocab_size): each id equals one of them.""",
     probes=IDS,
     slips="""
     width-from-the-largest-id: np.eye(vocab_size) → np.eye(ids.max() + 1)
@@ -123,6 +125,7 @@ embed = exercise(
     tokens-added-up: onehot @ table → (onehot @ table).sum(axis=-2)
         The embeddings of a sentence are added up. Each token keeps a row of its own, (…, T, D).
     """,
+    story=True,
 )  # fmt: skip
 
 bag_of_words = exercise(

@@ -6,31 +6,32 @@ from workshop.exercises.exercise import exercise, numbers
 softmax_row = exercise(
     """
     def softmax_row(scores):
-        e = np.exp(scores)
-        return e / e.sum()
+        grown = np.exp(scores)
+        return grown / grown.sum()
     """,
     hints="""Which two steps make every number positive, and all of them together one whole?
     np.exp(scores) for the whole row at once; then divide by its sum.""",
     probes=[("three scores", [1.0, 2.0, 3.0]), ("negative scores", [-1.0, 0.5, -3.0]),
             ("whole numbers", [0, 1, 3]), ("six scores by chance", numbers(6))],
     slips="""
-    divided-by-the-scores: e / e.sum() → e / scores.sum()
+    divided-by-the-scores: grown / grown.sum() → grown / scores.sum()
         The exponentials are divided by the sum of the scores. Divide them by their own sum.
     no-exp: np.exp(scores) → scores
         The scores themselves are divided, so a negative one weighs less than 0. Raise e to each.
-    running-total: e.sum() → np.cumsum(e)
+    running-total: grown.sum() → np.cumsum(grown)
         Each exponential is divided by the sum so far. Divide all by the sum of the whole row.
-    no-sum: e / e.sum() → e
-        The exponentials are not divided by their sum, so they are no shares of one whole.
-    largest: e.sum() → e.max()
+    no-sum: grown / grown.sum() → grown
+        The exponentials are not divided by their sum, so together they do not make 1.
+    largest: grown.sum() → grown.max()
         The exponentials are divided by the largest, so that one becomes 1. Divide by their sum.
     minus: np.exp(scores) → np.exp(-scores)
         The sign is turned, so the lowest score gets the largest weight.
-    sigmoid: e / e.sum() → e / (1 + e)
+    sigmoid: grown / grown.sum() → grown / (1 + grown)
         This is the sigmoid, of each score alone. Divide each exponential by the sum of all.
-    exp-of-the-share: e / e.sum() → np.exp(scores / scores.sum())
+    exp-of-the-share: grown / grown.sum() → np.exp(scores / scores.sum())
         The division comes before exp. First raise e to each score, then divide by the sum of these.
     """,
+    story=True,
 )  # fmt: skip
 
 TABLES = [
@@ -51,8 +52,8 @@ TABLES = [
 softmax = exercise(
     """
     def softmax(x, axis=-1):
-        e = np.exp(x - x.max(axis=axis, keepdims=True))
-        return e / e.sum(axis=axis, keepdims=True)
+        grown = np.exp(x - x.max(axis=axis, keepdims=True))
+        return grown / grown.sum(axis=axis, keepdims=True)
     """,
     course=course.softmax,
     hints="""What does np.exp(1000) give, and what changes if all scores get smaller by a number?
@@ -63,7 +64,7 @@ softmax = exercise(
         exp overflows to inf for large scores, and inf / inf is nan. Subtract each row's max first.
     one-maximum-for-everything: x.max(axis=axis, keepdims=True) → x.max()
         One maximum serves all: rows far below become 0 / 0. Take the max of each row, along axis.
-    one-sum-for-everything: e.sum(axis=axis, keepdims=True) → e.sum()
+    one-sum-for-everything: grown.sum(axis=axis, keepdims=True) → grown.sum()
         All entries of the array together sum to 1. Each row needs its own sum: sum along axis.
     everything-as-one-row: (axis=axis, keepdims=True) → ()
         The whole array is taken for one row. Each row has its own maximum and sum, along axis.
@@ -71,20 +72,20 @@ softmax = exercise(
         The axis argument is ignored. The caller chooses the axis of maximum and sum.
     no-keepdims: , keepdims=True → ∅
         Maximum and sum lose their axis, and meet other rows than their own: keepdims=True.
-    no-keepdims-in-the-sum: e.sum(axis=axis, keepdims=True) → e.sum(axis=axis)
+    no-keepdims-in-the-sum: grown.sum(axis=axis, keepdims=True) → grown.sum(axis=axis)
         The sum loses its axis, and divides other rows than its own: keepdims=True keeps it.
-    cut-to-whole-numbers: e / e.sum(axis=axis, keepdims=True) → \\
-            (e / e.sum(axis=axis, keepdims=True)).astype(x.dtype)
+    cut-to-whole-numbers: grown / grown.sum(axis=axis, keepdims=True) → \\
+            (grown / grown.sum(axis=axis, keepdims=True)).astype(x.dtype)
         Whole-number input is cut: an array made like x, as by zeros_like, stores 0.7 as 0.
     clipped: x - x.max(axis=axis, keepdims=True) → np.clip(x, -500, 500)
         Large numbers are clipped, so different scores become equal. Subtract the row's max instead.
-    quotient-inside-exp: e / e.sum(axis=axis, keepdims=True) → \\
+    quotient-inside-exp: grown / grown.sum(axis=axis, keepdims=True) → \\
             np.exp(x / np.exp(x).sum(axis=axis, keepdims=True))
         The division stands inside the exponential. First exp, then divide by the sum of these.
-    sigmoid: e / e.sum(axis=axis, keepdims=True) → 1 / (1 + np.exp(-x))
+    sigmoid: grown / grown.sum(axis=axis, keepdims=True) → 1 / (1 + np.exp(-x))
         This is the sigmoid, of each number alone. Divide each exponential by the sum of its row.
-    log-softmax: e / e.sum(axis=axis, keepdims=True) → \\
-            x - x.max(axis=axis, keepdims=True) - np.log(e.sum(axis=axis, keepdims=True))
+    log-softmax: grown / grown.sum(axis=axis, keepdims=True) → \\
+            x - x.max(axis=axis, keepdims=True) - np.log(grown.sum(axis=axis, keepdims=True))
         These are the logarithms of the weights. Asked for are the weights: exp, divided by the sum.
     """,
 )
