@@ -294,3 +294,32 @@ def test_the_features_of_a_module_have_names_too():
     assert both._program.names == {"x": list("abc"), "q": ["c", "d"]}
     with pytest.raises(TypeError, match="names is 3, but must be lists"):
         Machine(layer, words, x=np.ones((2, 4)), names=3)
+
+
+def test_each_head_has_the_names_of_its_own_features():
+    """And a head's columns are called as they are everywhere."""
+    shown = Machine(APPLE | {"num_heads": 2, "causal": True}, SENTENCE, WORDS)
+    named = json.loads(zlib.decompress(shown.description))["names"]
+    for h, name in ((1, "food"), (2, "device")):
+        heads = [named[f"attention/head {h}/{step}"] for step in ("q", "k", "v", "context")]
+        assert heads == [[name]] * 4
+    assert named["attention/joined"] == named["q"] == ["food", "device"]
+    steps = shown._program.operations
+    called = {step: steps[f"attention/head 1/{step}"].title
+              for step in ("scores", "scaled", "masked", "weights")}  # fmt: skip
+    assert [*called] == [*called.values()]
+    shared = DecoderOnly(5, 8, 8, 4, 8, 1, num_kv_heads=2).eval()  # of 4 heads, 2 numbers each
+    own = Machine(
+        shared, "a", list("abcde"), names={"context": list("abcdefgh"), "v": list("wxyz")}
+    )
+    named = json.loads(zlib.decompress(own.description))["names"]
+    parts = [
+        named[f"layer 1/attention/head {h}/{step}"] for h in (1, 4) for step in ("v", "context")
+    ]
+    assert parts == [["w", "x"], ["a", "b"], ["y", "z"], ["g", "h"]]
+
+
+@pytest.mark.parametrize("step", ["q", "context"])
+def test_a_head_s_own_features_are_drawn(step):
+    shown = Machine(APPLE | {"num_heads": 2}, SENTENCE, WORDS, at=f"attention/head 2/{step}")
+    assert shown.picture().png

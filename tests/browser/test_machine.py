@@ -461,6 +461,13 @@ def test_features_with_names_are_drawn_everywhere(read_of, at):
     assert len(words(read_of(Machine(APPLE, "the shop sells apple", APPLE_WORDS, **where)))) > 8
 
 
+def test_a_head_names_its_own_features_and_columns(read_of):
+    model = APPLE | {"num_heads": 2}
+    said = words(read_of(Machine(model, "shop sells apple", APPLE_WORDS, at="attention/head 2")))
+    assert "“apple” in this sentence: device" in said
+    assert {"scores", "scaled", "weights"} <= set(said)
+
+
 def test_a_head_of_today_compares_what_is_turned(page_of):
     """What is told of a number leads back from the turned key to the key and what was normed."""
     at = "layer 1/attention/head 2"

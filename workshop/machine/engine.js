@@ -318,5 +318,6 @@ function written({ data, rows, columns }, changes) {
 export function featuresOf(engine, step, count) {
   const wave = (j) => `${j % 2 ? "cos" : "sin"} ${Math.floor(j / 2)}`;
   if (engine.by[step]?.kind === "waves") return range(count, wave);
-  return engine.program.names?.[step.split("/").at(-1)];
+  const { names } = engine.program;
+  return names?.[step] ?? names?.[step.split("/").at(-1)];
 }

@@ -1,5 +1,6 @@
 // One word's way through a head: its query, every key, the scores, the weights, the sum.
 import { visible } from "../widgets/shared.js";
+import { featuresOf } from "./engine.js";
 import { cellText } from "./formula.js";
 import { CELL, TALL, cellsOf, line, namesOf, opener, say, sourceOf, spot, upTo } from "./scenes.js";
 
@@ -28,7 +29,8 @@ function plan(view) {
   const least = p.narrow ? 15 : 24;
   const room = width / (p.narrow ? 0.8 : 1); // see Board.set
   while (most > 2 && p.label + cells() + gaps * (cut() ? 34 : least) > room) most--;
-  const even = (width - p.label - 6 - cells()) / gaps;
+  const past = p.narrow ? 0 : Math.max(0, 84 - n(v) * wide) / 2; // the last name, of one feature
+  const even = (width - p.label - 6 - past - cells()) / gaps;
   p.gap = Math.max(cut() ? 30 : least, Math.min(64, even));
   const pitch = p.keys.length > 9 ? 30 : 42;
   p.row = (i) => TOP + i * pitch;
@@ -130,7 +132,7 @@ function asker(view, p) {
   const { bottom, column } = p;
   const { x, k, share } = column;
   const [middle, word] = [bottom + TALL / 2, visible(p.queries[p.asker], 16)];
-  const names = view.engine.program.names?.context;
+  const names = featuresOf(view.engine, p.context.name);
   const becomes = `“${word}” in this sentence${names ? `: ${names.join(", ")}` : ""}`;
   const became = p.self ? becomes : `what “${word}” takes from the other text`;
   const [above, to] = [p.row(p.keys.length - 1) + TALL + 3, [k.left - 4, middle]];

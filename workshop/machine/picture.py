@@ -72,7 +72,8 @@ class Still(NamedTuple):
 
     def _matrix(self, name: str) -> Drawing:
         op, array, tokens = self.program.operations[name], self.values[name], self.tokens
-        known = {"features": self.program.names.get(name.split("/")[-1])} | tokens
+        named = self.program.features()
+        known = {"features": named.get(name, named.get(name.split("/")[-1]))} | tokens
         rows, columns = (known.get(of) or range(1, n + 1) for of, n in
                          zip((op.rows, op.columns), array.shape, strict=True))  # fmt: skip
         if len(rows) > MOST_ROWS:

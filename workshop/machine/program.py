@@ -62,6 +62,21 @@ class Program:
         return {o.rows: self.weights[o.weights[0]] for o in self.operations.values()
                 if o.kind == kind}  # fmt: skip
 
+    def features(self) -> dict[str, list[str]]:
+        """Names of features by a step's last name, and of a head's own by all of its name."""
+        named, steps = dict(self.names), self.operations
+        parts = {o.name: (o.options["start"], o.options["stop"]) for o in steps.values()
+                 if o.kind == "split"}  # fmt: skip
+        for joined in (o for o in steps.values() if o.kind == "join"):
+            named |= {joined.name: self.names["context"]} if "context" in self.names else {}
+            for h, context in enumerate(joined.inputs):
+                start, stop = parts[steps[context].inputs[1]]  # of its values, maybe a group's
+                parts[context] = h * (stop - start), (h + 1) * (stop - start)
+        for name, (start, stop) in parts.items():
+            whole = self.names.get(name.split("/")[-1], [])
+            named |= {name: whole[start:stop]} if len(whole) > stop - start else {}
+        return named
+
     @property
     def output(self) -> str:
         """The name of the last operation."""
@@ -307,13 +322,13 @@ def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool
          window: int | None = None) -> str:  # fmt: skip
     """One head: scores, scaled, masked, weights, context. Paper, equation 1."""
     shown = {"colour": "scores", "columns": p.operations[k].rows}
-    scores = p.add(f"{at}/scores", "scores", q, k, title="q · k", note="score", **shown)
+    scores = p.add(f"{at}/scores", "scores", q, k, title="scores", note="q · k", **shown)
     root = f"√{by * by:.0f}" if abs(by * by - round(by * by)) < 1e-6 else f"{by:.4g}"
     ready = p.add(f"{at}/scaled", "scale", scores, by=by, title="scaled", note=f"÷ {root}", **shown)
     if causal:
         far = {} if window is None else {"window": window}
         note = f"newest {window} seen" if far else "later ones hidden"
-        ready = p.add(f"{at}/masked", "mask", ready, title="mask", note=note, **shown, **far)
+        ready = p.add(f"{at}/masked", "mask", ready, title="masked", note=note, **shown, **far)
     shown = shown | {"colour": "weights"}
     weights = p.add(f"{at}/weights", "softmax", ready, title="weights", note="softmax", **shown)
     return p.add(f"{at}/context", "mix", weights, v, title="Σ weight × v", note="what it gathers",

@@ -155,7 +155,7 @@ def packed(p: Program, *, away: bool = False) -> dict[str, Any]:
     for name, w in p.weights.items():
         places[name] = [None if away else start, *w.shape]
         start += w.size
-    return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.names,
+    return {"operations": rows, "weights": places, "vocab": p.vocab, "names": p.features(),
             "step": p.step, "knobs": p.knobs}  # fmt: skip
 
 
