@@ -1,7 +1,7 @@
 """Vectors: as points and arrows in a plane, as hands of clocks, and one that sublayers add to."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from matplotlib.ticker import MaxNLocator
@@ -14,6 +14,7 @@ from workshop.drawings.page import CELL, MARGIN, WIDTH, Box, Point, shortened, w
 from workshop.drawings.sheet import INKS, Drawing, Sheet
 
 SIDE = np.array([420, 380])  # of a plane at most, in pixels: turned on its side, it keeps its scale
+_HALF, _BETWEEN = np.array([330, 310]), 80  # of each of two side by side, and from one to the next
 _PAIRS = 4  # of a clock's hands
 _RADIUS, _LINE = 27, 19  # pixels of a dial, and of a line of numbers
 _ROW = 2 * _RADIUS + 2 * _LINE + 24  # pixels from a row of dials to the next
@@ -24,71 +25,85 @@ _SIDE, _LANE = 12, 64  # pixels of water beside the cells, and from there to a s
 _ADDED, _NEXT = 46, 90  # pixels from a vector down to what is added to it, and to their sum
 
 
-def plane(tokens: Any, V: Any, contexts: Any = None, asker: Any = None, *, beside: Any = None,
+def plane(tokens: Any, V: Any, context: Any = None, asker: Any = None, *, beside: Any = None,
           names: Sequence[str] = ("feature 1", "feature 2"), arrows: bool = False,
           caption: str | None = None) -> Drawing:  # fmt: skip
     """Draw values (T, 2) as points, all that lies between them, and the contexts (T, 2) in there.
 
-    An arrow shows the asker's way from its value to its context, which may be given alone, (2,);
-    `beside` is a second sentence, (tokens, V, contexts), drawn to the right in the same plane.
-    `names` are those of the two features, and a `caption` of your own may stand below. Without
-    contexts the points stand alone, be they of what they may; with `arrows`, each at the end of one
-    from zero. Raises ValueError for other shapes.
+    An arrow shows the asker's way from its value to its context, which may be given alone, (2,).
+    `beside` is a second sentence with the same asker, (tokens, V, context), drawn at the right on
+    the same scale. `names` are those of the two features, and a `caption` of your own may stand
+    below. Without a context the points stand alone, be they of what they may; with `arrows`, each
+    at the end of one from zero. Raises ValueError for other shapes.
     """
-    words = given.tokens_of("tokens", tokens)
-    V, arrows = given.array_of("V", V, len(words), 2), given.as_switch("arrows", arrows)
-    if contexts is None:
-        return _points(words, V, asker, names, caption or "", arrows)
-    names, caption = given.labels_of("names", names, 2), _WAYS if caption is None else caption
-    fields = [_mixed("contexts", words, V, contexts, asker)]
-    if beside is not None:
-        tokens, values, others = given.as_list("beside", beside)
-        told = given.tokens_of("beside's tokens", tokens)
-        values = given.array_of("beside's V", values, len(told), 2)
-        fields.append(_mixed("beside's contexts", told, values, others, asker))
-    sheet, every = (
-        Sheet(),
-        np.vstack([point for _, V, ways in fields for point in (V, *ways.values())]),
-    )
-    for k, (told, values, ways) in enumerate(fields):
-        field = _Plane(sheet, every, names, k, len(fields))
-        _drawn_in(field, told, values, ways, asker is not None)
-        field.below(caption if k == 0 else "")
-    said = (each(told, _moves(values, ways)) for told, values, ways in fields)
-    return sheet.picture(f"Values as points, the contexts between them: {'. Beside: '.join(said)}.")
+    if context is None:
+        if beside is not None:
+            raise ValueError("beside is a second sentence, but the first has no context")
+        return _points(tokens, V, asker, names, caption or "", arrows)
+    given.as_switch("arrows", arrows)
+    mixes = [_mix("", (tokens, V, context), asker)]
+    mixes += [] if beside is None else [_mix("beside: ", beside, asker)]
+    sheet = Sheet()
+    fields = _fields(sheet, mixes, given.labels_of("names", names, 2))
+    for field, mix in zip(fields, mixes, strict=True):
+        field.mix(mix)
+        if beside is not None:
+            field.below(f"“{' '.join(map(shortened, mix.words))}”", SIDE[0])
+    x = (fields[0].at(fields[0].centre)[0] + fields[-1].at(fields[-1].centre)[0]) / 2
+    caption = mixes[0].caption if caption is None else caption
+    fields[0].below(caption, WIDTH - 200, x, 22 * (len(fields) - 1))
+    told = "; beside it: ".join(each(mix.words, mix.moves) for mix in mixes)
+    return sheet.picture(f"Values as points, the contexts between them: {told}.")
 
 
-_WAYS = "green: what the words give; grey: what they become"
-_Field = tuple[list[str], np.ndarray, dict[int, np.ndarray]]  # words, values, contexts by place
+class _Mix(NamedTuple):
+    """A sentence: values (T, 2) of its words, and what some of them become, by their place."""
+
+    words: list[str]
+    V: np.ndarray
+    contexts: dict[int, np.ndarray]
+    at: int | None  # who asks
+
+    @property
+    def caption(self) -> str:
+        """What the colours are."""
+        alone = self.at is not None and len(self.contexts) < len(self.words)
+        become = f"what {self.words[self.at]} becomes" if alone else "what they become"
+        return f"green: what the words give; grey: {become}"
+
+    @property
+    def moves(self) -> list[str]:
+        """From where each word goes to where, in words."""
+        ends = {i: f" → {in_brackets(context)}" for i, context in self.contexts.items()}
+        return [in_brackets(v) + ends.get(i, "") for i, v in enumerate(self.V)]
 
 
-def _mixed(name: str, words: list[str], V: np.ndarray, contexts: Any, asker: Any) -> _Field:
-    """A sentence with the contexts that are drawn: the asker's, or all."""
-    at = None if asker is None else given.place_of("asker", asker, words)
-    if at is not None and np.ndim(contexts) == 1:
-        return words, V, {at: given.array_of(name, contexts, 2)}
-    contexts = given.array_of(name, contexts, len(words), 2)
-    return words, V, dict(enumerate(contexts)) if at is None else {at: contexts[at]}
+def _mix(name: str, sentence: Any, asker: Any) -> _Mix:
+    """A sentence of (tokens, V, context), checked; one context alone is the asker's."""
+    if isinstance(sentence, str) or not isinstance(sentence, Sequence) or len(sentence) != 3:
+        raise TypeError(f"{name}{given.said(sentence)}, but must be (tokens, V, context)")
+    tokens, V, context = sentence
+    words = given.tokens_of(f"{name}tokens", tokens)
+    V = given.array_of(f"{name}V", V, len(words), 2)
+    at = None if asker is None else given.place_of(f"{name}asker", asker, words)
+    if at is not None and np.ndim(context) == 1:
+        return _Mix(words, V, {at: given.array_of(f"{name}context", context, 2)}, at)
+    every = given.array_of(f"{name}context", context, len(words), 2)
+    return _Mix(words, V, dict(enumerate(every)), at)
 
 
-def _moves(V: np.ndarray, ways: dict[int, np.ndarray]) -> list[str]:
-    """Each value in words, and what it becomes, where that is drawn."""
-    ends = {i: f" → {in_brackets(context)}" for i, context in ways.items()}
-    return [in_brackets(v) + ends.get(i, "") for i, v in enumerate(V)]
-
-
-def _drawn_in(field: "_Plane", words: list[str], V: np.ndarray, ways: dict[int, np.ndarray],
-              alone: bool) -> None:  # fmt: skip
-    """Draw values, what lies between them, and contexts, with the way to one that is alone."""
-    field.sheet.area([field.at(corner) for corner in _hull(V)], INKS["v"])
-    for point in V:
-        field.sheet.dot(*field.at(point), INKS["v"])
-    for i, context in ways.items():
-        field.sheet.dot(*field.at(context), INKS["context"])
-        if alone:
-            field.way(V[i], context)
-    field.names(list(zip(V, words, strict=True)), INKS["v"])
-    field.names([(c, f"{words[i]} in context") for i, c in ways.items()], INKS["context"])
+def _fields(sheet: Sheet, mixes: Sequence[_Mix], names: Sequence[str]) -> list["_Plane"]:
+    """A plane for each sentence, side by side on one scale; no name covers another's."""
+    points = [np.array([*mix.V, *mix.contexts.values()]) for mix in mixes]
+    side, every = SIDE if len(mixes) == 1 else _HALF, np.vstack(points)
+    fields = [_Plane(sheet, every, names, i * (side[0] + _BETWEEN), side, own)
+              for i, own in enumerate(points)]  # fmt: skip
+    taken = [box for field in fields for box in field.taken]
+    long = fields[-1].at(fields[-1].high)[0]
+    over = (WIDTH - 2 * MARGIN - long) / 2
+    for field in fields:
+        field.taken, field.reach = taken, (-over, long + over)
+    return fields
 
 
 def _points(words: Sequence[str], points: np.ndarray, asker: Any, names: Sequence[str],
@@ -97,6 +112,8 @@ def _points(words: Sequence[str], points: np.ndarray, asker: Any, names: Sequenc
     if asker is not None:
         need = "without contexts none has a way to show"
         raise ValueError(f"asker is {given.said(asker)}, but {need}")
+    words = given.tokens_of("tokens", words)
+    points, arrows = given.array_of("V", points, len(words), 2), given.as_switch("arrows", arrows)
     sheet, zero = Sheet(), np.zeros((int(arrows), 2))
     field = _Plane(sheet, np.vstack([points, zero]), given.labels_of("names", names, 2))
     for point in points:
@@ -105,7 +122,7 @@ def _points(words: Sequence[str], points: np.ndarray, asker: Any, names: Sequenc
         else:
             sheet.dot(*field.at(point), INKS["x"])
     field.names(list(zip(points, words, strict=True)), INKS["x"])
-    field.below(caption)
+    field.below(caption, WIDTH - 200)
     kind = "Arrows from zero to" if arrows else "Points:"
     return sheet.picture(f"{kind} {each(words, map(in_brackets, points))}.")
 
@@ -146,37 +163,52 @@ def _arrows_added(field: "_Plane", points: Mapping[str, np.ndarray]) -> None:
 class _Plane:
     """Two features as a plane: where points stand in it, and what is written beside them."""
 
-    def __init__(self, sheet: Sheet, points: np.ndarray, names: Sequence[str],
-                 k: int = 0, many: int = 1):  # fmt: skip
-        side = SIDE / (1, 1.5)[many - 1]  # two have room beside each other
-        self.sheet, self.right, self.many = sheet, k * (side[0] + 84), many
+    def __init__(self, sheet: Sheet, points: np.ndarray, names: Sequence[str], left: float = 0,
+                 side: np.ndarray = SIDE, own: np.ndarray | None = None):  # fmt: skip
+        self.sheet, self.left, self.reach = sheet, left, (-np.inf, np.inf)
         low, high = points.min(axis=0), points.max(axis=0)
         self.centre, size = (low + high) / 2, ((high - low).max() or 1.0) / 20
         size = np.maximum((high - low) / 2, 4 * size) + size  # with a little air around
         self.low, self.high = self.centre - size, self.centre + size
         self.scale = (side / 2 / size).min()
-        self.taken = [Box(x - 6, y - 6, 12, 12) for x, y in map(self.at, points)]
+        self.taken = [
+            Box(x - 6, y - 6, 12, 12) for x, y in map(self.at, points if own is None else own)
+        ]
         for axis in (0, 1):
             self._ticks(axis)
-        (end, top), bottom = self.at(self.high), self.at(self.low)[1]
-        sheet.text((self.right + end) / 2, bottom + 36, shortened(names[0], 300))
-        sheet.text(self.right, top - 18, shortened(names[1], 300), at="left")
+        (_, top), (middle, _) = self.at(self.high), self.at(self.centre)
+        sheet.text(middle, self.at(self.low)[1] + 36, shortened(names[0], 300))
+        sheet.text(left, top - 18, shortened(names[1], 300), at="left")
 
     def at(self, point: Any) -> Point:
         """Where a point stands on the sheet."""
         x, y = (np.asarray(point) - self.low) * self.scale
-        return float(x) + self.right, float(-y)
+        return float(x) + self.left, float(-y)
 
     def way(self, start: np.ndarray, end: np.ndarray) -> None:
         """Draw an arrow from where a word was to its context."""
         self.sheet.arrow(self.at(start), self.at(end), colour=INKS["context"], width=2.2)
 
-    def below(self, words: str) -> None:
+    def mix(self, mix: _Mix) -> None:
+        """Draw values, all that lies between them, contexts in there, and the asker's way."""
+        self.sheet.area([self.at(corner) for corner in _hull(mix.V)], INKS["v"])
+        for i, v in enumerate(mix.V):
+            if i in mix.contexts:
+                at = self.at(mix.contexts[i])
+                self.sheet.dot(*at, INKS["context"], lit=mix.at in (None, i))
+            self.sheet.dot(*self.at(v), INKS["v"])
+        shown = [*mix.contexts] if mix.at is None else [mix.at]
+        if mix.at is not None:
+            self.way(mix.V[mix.at], mix.contexts[mix.at])
+        self.names(list(zip(mix.V, mix.words, strict=True)), INKS["v"])
+        become = [(mix.contexts[i], f"{mix.words[i]} in context") for i in shown]
+        self.names(become, INKS["context"])
+
+    def below(self, words: str, room: float, x: float | None = None, further: float = 0) -> None:
         """Write a line, if any, under the plane and the name of its first feature."""
         if given.as_text("caption", words):
-            line = shortened(words, WIDTH - 200)
-            middle = (self.right + self.at(self.high)[0]) / 2
-            self.sheet.text(middle, self.at(self.low)[1] + 58, line)
+            x, y = self.at(self.centre)[0] if x is None else x, self.at(self.low)[1] + 58
+            self.sheet.text(x, y + further, shortened(words, room))
 
     def _ticks(self, axis: int) -> None:
         low, high = self.low[axis], self.high[axis]
@@ -196,9 +228,9 @@ class _Plane:
         """Write names beside points, several of one point in one line, where there is room."""
         together: dict[Point, list[str]] = {}
         for point, word in named:
-            together.setdefault(self.at(point), []).append(shortened(word, 180 // self.many))
+            together.setdefault(self.at(point), []).append(shortened(word, 180))
         for place, words in together.items():
-            line = shortened(", ".join(dict.fromkeys(words)), 260 // self.many)
+            line = shortened(", ".join(dict.fromkeys(words)), 260)
             for spot in self._free(place, wide(line, True))[:1]:
                 x, y, long, high = self.sheet.text(*spot, line, colour, bold=True)
                 self.taken.append(Box(x - 8, y, long + 16, high))  # no two read as one line
@@ -210,8 +242,11 @@ class _Plane:
         spots = [(place[0] + x, place[1] + y) for x, y in near]
         middle = self.at(self.centre)
         spots.sort(key=lambda spot: -np.hypot(spot[0] - middle[0], spot[1] - middle[1]))
-        return [(x, y) for x, y in spots
-                if not any(map(Box(x - long / 2, y - 9, long, 18).meets, self.taken))]  # fmt: skip
+        spots += [(place[0] + x, place[1] + y) for y in (-30, 31) for x in (long / 2 + 6, 0)]
+        low, high = self.reach[0] + long / 2, self.reach[1] - long / 2
+        taken = (Box(x - long / 2, y - 9, long, 18).meets for x, y in spots)
+        return [spot for spot, meets in zip(spots, taken, strict=True)
+                if low <= spot[0] <= high and not any(map(meets, self.taken))]  # fmt: skip
 
 
 def _hull(points: np.ndarray) -> list[Point]:

@@ -23,13 +23,13 @@ def arrows_of_scores(tokens: Any, scores: Any, asker: Any = None, *,
                      name: str = "scores") -> Drawing:  # fmt: skip
     """Draw words as nodes, and scores (T, T) or one asker's (T,) as arrows of that width.
 
-    Of an asker two rows, (2, T), are those of two heads. `name` is "scores" or "weights". An arrow
-    is thin and dashed for a score below 0, and missing for −∞ and for a weight of 0; where all ask,
-    a score of 0 has none either.
+    With an asker two rows, (2, T), are those of two heads, also where T is 2. `name` is "scores" or
+    "weights". An arrow is thin and dashed for a score below 0, and missing for −∞ and for a weight
+    of 0; where all ask, a score of 0 has none either.
     Raises ValueError for other shapes.
     """
     words, name = given.tokens_of("tokens", tokens), colour_of("name", name)
-    if asker is not None and np.shape(scores) == (2, len(words)) and len(words) != 2:
+    if asker is not None and np.shape(scores) == (2, len(words)):
         return _two_heads(words, given.place_of("asker", asker, words), scores, name)
     askers, rows = _asked("scores", words, scores, asker, len(words))
     return _arrows(words, words, askers, rows, name, below=askers, alone=asker is not None)
