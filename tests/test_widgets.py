@@ -31,6 +31,7 @@ SHOWN = {
     "dropout of all": lambda: DropoutLab([[1.0]]),
     "the largest dropout": lambda: DropoutLab(np.full((32, 128), 1 / 128)),
     "question": lambda: predict("How much?", [1, 0.5, "$y$"], answer=1),
+    "numbers to type": lambda: predict("How much?", answer=[1, 0.5]),
 }  # fmt: skip
 
 

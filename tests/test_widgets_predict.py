@@ -23,7 +23,12 @@ from workshop.widgets.predict import folded, predict
 )
 def test_a_computed_answer_finds_its_choice(choices, answer, right):
     shown = predict("Which?", choices, answer=answer)
-    assert (shown.right, shown.chosen) == (right, "")
+    assert (shown.right, shown.chosen, shown.verdict) == (right, "", "")
+    verdicts = []
+    for choice in shown.choices:
+        shown.chosen = choice
+        verdicts.append(shown.verdict)
+    assert verdicts.pop(right) == "Right." and set(verdicts) == {"Not this one. Try again."}
 
 
 @pytest.mark.parametrize(
@@ -44,18 +49,36 @@ def test_what_asks_nothing_is_refused_with_a_reason(choices, answer, message):
         predict("Which?", choices, answer=answer)
 
 
-def test_numbers_to_type_and_pictures_for_afterwards():
-    drawn = bars({"a": [1]}, ["b"])
-    shown = predict("How much?", None, answer=np.array([0.424, 1]), drawn=[drawn, drawn])
-    assert (shown.numbers, shown.choices) == (["0.424", "1.0"], [])
-    address, alt, width = shown.drawn[:3]
-    assert address.startswith("data:image/png;base64,iVBOR") and shown.drawn[3:] == shown.drawn[:3]
-    assert (alt, width) == (drawn.alt, str(drawn.width))
-    assert repr(shown) == "Question: How much?" and predict("?", None, answer=1).drawn == []
-    with pytest.raises(TypeError, match=r"drawn is 'x'.* must be a picture"):
-        predict("How much?", None, answer=1, drawn="x")
-    with pytest.raises(ValueError, match="answer is nan"):
-        predict("How much?", None, answer=np.nan)
+TWO, ONE = [0.42407, -1.5], [0.42407]  # what is asked for
+TYPED = [
+    ("0.42 -1.5", TWO, ""), ("  .424,  −1.50 ", TWO, ""), ("0,42; -1,503", TWO, ""),
+    ("0.43 -1.5", TWO, "Number 1 is too large."), ("0.42 -1.494", TWO, "Number 2 is too large."),
+    ("0.4 -2", TWO, "Number 1 is too small. Number 2 is too small."),
+    ("0.42", TWO, "You typed 1 number; the question asks for 2."),
+    (",", TWO, "You typed 0 numbers; the question asks for 2."),
+    ("0.42 <b>x</b>", TWO, "“<b>x</b>” is no number; write one as 0.42."),
+    ("0.4407", ONE, "It is too large."), ("-.42", ONE, "It is too small."), ("+0.42", ONE, ""),
+    ("3.", ONE, "It is too large."), ("1e0", ONE, "“1e0” is no number; write one as 0.42."),
+    ("0.1 0.2", ONE, "You typed 2 numbers; the question asks for 1."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text, answer, wrong", TYPED)
+def test_a_typed_answer_is_right_to_two_decimals_or_told_what_is_off(text, answer, wrong):
+    shown = predict("Which?", answer=np.array(answer)[0 if len(answer) == 1 else slice(None)])
+    assert shown.verdict == ""
+    shown.chosen = text
+    assert shown.verdict == (f"Not this one. {wrong}" if wrong else "Right.")
+
+
+def test_what_cannot_be_typed_or_is_no_picture_is_named():
+    for answer, error, message in (([[1.0]], ValueError, r"shape \(1, 1\), but without choices"),
+                                   ("a", TypeError, "answer must be an array of numbers"),
+                                   (np.nan, ValueError, "answer .* has nan")):  # fmt: skip
+        with pytest.raises(error, match=message):
+            predict("Which?", answer=answer)
+    with pytest.raises(TypeError, match="drawn has 'x', but must be a picture or a list of them"):
+        predict("Which?", answer=1, drawn=["x"])
 
 
 def test_words_and_picture_do_not_tell_the_answer():
@@ -65,6 +88,10 @@ def test_words_and_picture_do_not_tell_the_answer():
         "Question: How much is it? Choices: A) 1 B) 0.5000 C) $y$"
     }
     assert len({shown.picture().png for shown in made}) == 1
+    drawn = [bars({"t": [n]}, ["x"], alt="SECRET") for n in (1, 2)]
+    asked = [predict("How much?", answer=n, drawn=picture) for n, picture in enumerate(drawn)]
+    assert {repr(shown) for shown in asked} == {"Question: How much? Type a number:"}
+    assert len({shown.picture().png for shown in asked}) == 1
 
 
 MIXED = """from IPython.display import HTML, display

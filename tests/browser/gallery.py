@@ -9,7 +9,7 @@ import numpy as np
 from helpers.attention import softmax
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
-from workshop import AttentionHeatmap, DropoutLab, Machine, predict
+from workshop import AttentionHeatmap, DropoutLab, Machine, matrix, predict
 from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
 rng = np.random.default_rng(0)
 T = len(tokens)
@@ -35,6 +35,10 @@ GALLERY = {
     "add & norm": "Machine(norm_step(X, np.tanh), tokens)",
     "next word": "Machine(next_word_step(weights[0, 0]), plain[0], plain, at='next')",
     "positions": "Machine(positions_step(6), range(20))",
+    "numbers to type": (
+        "predict('How much is each?', answer=[0.5, 1/3], reason='See the picture.', "
+        "drawn=matrix([[0.5, 1/3]], 'weights'))"
+    ),
     "question": (
         "predict(f'Which token stands before {tokens[1]}?', tokens[:4], answer=tokens[0], "
         "reason=f'After it stands {tokens[1]}.')"

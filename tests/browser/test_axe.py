@@ -34,13 +34,16 @@ RECORD = """() => {
 
 @pytest.fixture(scope="module")
 def notebook(lab):
-    """All widgets in one high window: grids with a cell pinned, the question answered wrongly."""
+    """All widgets in one high window: grids with a cell pinned, the questions answered wrongly."""
     lab.page.evaluate(RECORD)
     opened = lab.run(f"{TOKENS}\n{SETUP}", *GALLERY.values())
     for canvas in opened.page.locator(".step canvas[tabindex='0']").all():
         press(canvas, "ArrowRight", "Enter")
     opened.page.get_by_role("radio").nth(1).check()
-    opened.page.get_by_role("button", name="Check", exact=True).click()
+    opened.page.get_by_role("textbox", name="Type 2 numbers").fill("0.5 one")
+    for button in opened.page.get_by_role("button", name="Check", exact=True).all():
+        button.click()
+    opened.page.get_by_role("button", name="Show the reason").first.click()
     lab.page.set_viewport_size({"width": 1000, "height": 3000})
     yield opened
     lab.page.set_viewport_size({"width": 1000, "height": 1000})

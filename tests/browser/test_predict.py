@@ -2,6 +2,7 @@
 
 import nbformat
 import pytest
+from test_widgets_predict import ONE, TWO, TYPED
 
 from browser.harness import frames, notebook_of, press
 
@@ -12,9 +13,11 @@ half = predict("How probable is heads?", [1, np.float32(1 / 3), 1 / 2],
                answer=np.mean([0, 1]), reason="Heads is one of 2 sides: 0.5000.")
 half""",
     'bare = predict("Which?", ["$x$", "<b>y</b>", "z"], answer="z")\nbare',
-    """from workshop.figures import bars
-typed = predict("Which two?", None, answer=[0.424, -2], drawn=bars({"a": [1]}, ["b"]))
+    f"""from workshop import matrix
+typed = predict("Which weights?", answer={TWO}, reason="So they are.", drawn=[
+    matrix([[0.42]], "weights", title="<img class=hostile>"), matrix([[1]])])
 typed""",
+    f'predict("Which one?", answer={ONE})',
 ]
 
 
@@ -45,14 +48,47 @@ def test_what_was_checked_is_saved(lab, notebook, saved):
     assert verdict(again.widget(0)) == "Right. Heads is one of 2 sides: 0.5000."  # without asking
 
 
-@pytest.mark.parametrize("place", ["live", "saved and not run again", "offline"])
+def opened_in(place, lab, saved, page_of, number):
+    """A widget of the cells in a place, and its notebook if it has one."""
+    if place == "offline":
+        return page_of(saved).locator(".step").nth(number), None
+    opened = lab.run(*CELLS) if place == "live" else lab.open(saved)
+    return opened.widget(number), opened
+
+
+PLACES = ["live", "saved and not run again", "offline"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_typing_until_it_is_right(lab, saved, page_of, place):
+    """By keys; the pictures and the reason come after an answer, what is typed stays text."""
+    root, opened = opened_in(place, lab, saved, page_of, 2)
+    field, pictures = root.get_by_role("textbox", name="Type 2 numbers"), root.get_by_role("img")
+    assert root.get_by_role("group", name="Which weights?").count() == 1
+    press(field, "Enter")
+    assert verdict(root) == "Type an answer, then check it." and not pictures.count()
+    other = root.page.locator(".step").nth(3)
+    for text, answer, wrong in TYPED:
+        asked = root if answer == TWO else other
+        asked.get_by_role("textbox").fill(text if wrong else "?")
+        press(asked.get_by_role("textbox"), "Enter")
+        assert verdict(asked).startswith(f"Not this one. {wrong}") and not pictures.count(), text
+    assert not root.locator("b, .hostile").count()
+    press(root.get_by_role("button", name="Show the reason"), "Enter")
+    assert verdict(root) == "So they are." and pictures.count() == 2
+    alt = "Matrix <img class=hostile>: 0.42."
+    assert pictures.first.get_attribute("alt") == alt and not root.locator(".hostile").count()
+    field.fill(TYPED[1][0])
+    press(root.get_by_role("button", name="Check"), "Space")
+    assert verdict(root) == "Right. So they are." and not field.is_editable()
+    assert pictures.last.evaluate("image => image.naturalWidth") > 20
+    assert place != "live" or opened.value("typed.verdict") == "Right."
+
+
+@pytest.mark.parametrize("place", PLACES)
 def test_choosing_until_it_is_right(lab, saved, page_of, place):
     """By keys: nothing, a wrong answer, the reason, the right answer."""
-    if place == "offline":
-        root = page_of(saved).locator(".step").first
-    else:
-        opened = lab.run(*CELLS) if place == "live" else lab.open(saved)
-        root = opened.widget(0)
+    root, opened = opened_in(place, lab, saved, page_of, 0)
     assert root.get_by_role("group", name="How probable is heads?").count() == 1
     click(root, "Check")
     assert verdict(root) == "Choose an answer, then check it."
@@ -69,25 +105,6 @@ def test_choosing_until_it_is_right(lab, saved, page_of, place):
     assert verdict(root) == "Right. Heads is one of 2 sides: 0.5000."
     assert radio.nth(2).is_checked() and radio.first.is_disabled() and radio.nth(1).is_disabled()
     assert place != "live" or opened.value("half.chosen") == "0.5000"
-
-
-@pytest.mark.parametrize("place", ["live", "offline"])
-def test_numbers_are_typed_until_they_are_right(lab, saved, page_of, place):
-    """What is wrong is said, and the picture comes with the right answer, not before."""
-    opened = lab.open(saved) if place == "offline" else lab.run(*CELLS)
-    root = page_of(saved).locator(".step").nth(2) if place == "offline" else opened.widget(2)
-    field = root.get_by_label("your answer")
-    for typed, told in (("", "Choose an answer"), ("0.42", "2 asked for, 1 came"),
-                        ("0.42 2", "The second number is not"), ("<b>", "2 asked for, 0 came"),
-                        ("0.41, -2", "The first number is not")):  # fmt: skip
-        field.fill(typed)
-        click(root, "Check")
-        assert told in verdict(root) and root.locator("img").count() == 0
-    field.fill("0.42 −2")
-    press(field, "Tab", "Enter")
-    assert verdict(root) == "Right." and field.is_disabled()
-    assert 100 < root.locator("img").bounding_box()["width"] < root.bounding_box()["width"]
-    assert place == "offline" or opened.value("typed.chosen") == "0.42 −2"
 
 
 ASKED = "predict('Which?', ['1.2345', '2.3456', '3.4567'], answer=right)"
