@@ -72,8 +72,9 @@ CASES = [
      {"training": [1], "draws": [0, 10**6], "most": [0]}),
     (widgets.predict, {"question": "Which?", "choices": ["a", "b", 3], "answer": "a"},
      {"question": [3, ""], "choices": ["abc", ["a"], [HALF, "b", "a"]], "answer": [[3], "c"],
-      "reason": [3]},
-     {"question": [3], "choices": [3, SEVEN], "right": [4], "chosen": [HALF]}),
+      "reason": [3], "drawn": [3, ["c"], "c"]},
+     {"question": [3], "choices": [3, SEVEN], "right": [4], "chosen": [HALF], "answer": [3, "c"],
+      "asks": [3], "drawn": [3, "c"]}),
     (Machine, {"model": dict.fromkeys(["table", "W_q", "W_k", "W_v"], EYE), "text": "a b",
                "vocab": ["a", "b"]},
      {"model": [3, {}], "text": [3, "", "c"], "vocab": [3, SEVEN, {"a": "0", "b": 1}],
@@ -86,7 +87,7 @@ CASES = [
     (show, {"array": EYE},
      {"array": [*ODD, [[1j, 0]], [[MORE, 1]], [], [HALF], [[1], [1, 2]], MASKED, [None, 1]],
       "rows": [3, SEVEN], "columns": [3, SEVEN], "title": [3], "decimals": [0.5],
-      "colour": [3, "red"]}, None),
+      "colour": [3, "red"], "colours": [3, ["q"], ["q", "red"]]}, None),
 ]  # fmt: skip
 MORE_ARGUMENTS = {"shown": "layer head view temperature scaled causal softmax",
                   "where": "at cell changes temperature"}  # fmt: skip

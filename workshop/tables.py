@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workshop.arguments import as_array, as_labels, as_names, as_text, as_whole, number
+from workshop.arguments import as_array, as_labels, as_names, as_text, as_whole, labels_of, number
 from workshop.colours import OF, colour_of, size
 
 
@@ -132,9 +132,10 @@ def _grounds(array: np.ndarray, colour: str) -> np.ndarray:
 
 def _by_row(array: np.ndarray, colours: Sequence[str]) -> np.ndarray:
     """The style of each cell of a matrix whose rows are different things."""
-    if array.ndim != 2 or len(colours) != len(array):
-        raise ValueError(f"colours has {len(colours)} entries, but must have one for each row of a "
-                         f"matrix, and array is {array.shape}")  # fmt: skip
+    if array.ndim != 2:
+        raise ValueError(f"colours are of a matrix's rows, but array has shape {array.shape}")
+    names = labels_of("colours", colours, len(array))
+    colours = [colour_of("colours", name) for name in names]
     return np.stack([_grounds(row, colour) for row, colour in zip(array, colours, strict=True)])
 
 
