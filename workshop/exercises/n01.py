@@ -3,6 +3,43 @@
 from helpers import text as course
 from workshop.exercises.exercise import Probe, exercise, numbers
 
+IDS = [("three of five words", [2, 0, 3], 5), ("one comes three times", [1, 3, 1, 1, 2], 5),
+       ("a batch of two", [[2, 0, 2, 1], [3, 3, 3, 1]], 5), ("four of four words", [1, 3, 3, 0], 4),
+       ("as many sentences as tokens", [[1, 4, 1], [0, 2, 3], [4, 4, 0]], 6),
+       ("two axes in front", [[[0, 5, 0]], [[1, 4, 5]]], 7), ("a single word", [2], 3)]  # fmt: skip
+
+embed = exercise(
+    course.embed,
+    hints="""Rows of a table times a place, added up: which operation does that for all tokens?
+    The product of both sums over the words. (Or index the table with the places of the 1.)""",
+    probes=[(label, course.one_hot(ids, V), numbers(V, 4).then(lambda x: x.round(1)))
+            for label, ids, V in IDS],
+    slips="""
+    table-transposed: table → table.T
+        The table is transposed. It has a row for each word already, (V, D): take it as it is.
+    argmax-along-the-tokens: onehot @ table → table[onehot.argmax(axis=-2)]
+        The search for the 1 runs along the tokens. Take the last axis, the words: axis=-1.
+    one-argmax-for-everything: onehot @ table → table[onehot.argmax()]
+        One argmax of the whole array gives one place. Each row has its own 1: axis=-1.
+    features-added-up: onehot @ table → (onehot[..., None] * table).sum(axis=-1)
+        The features are added up: (…, T, V). Add over the words, the axis of the one-hot rows.
+    zeros-and-ones-as-ids: onehot @ table → table[onehot.astype(int)]
+        The zeros and ones are taken for ids. The id is the place of the 1 in its row.
+    nonzero-of-two-axes: onehot @ table → table[np.nonzero(onehot)[1]]
+        Axis 1 is the words for one sentence only; in a batch it is the tokens. Take the last axis.
+    laid-in-one-row: onehot @ table → table[np.nonzero(onehot)[-1]]
+        np.where and np.nonzero list the ones of all sentences in one row. Keep the axes in front.
+    columns: onehot @ table → np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
+        These are columns of the table. A word is a row: table[ids].
+    each-word-once: onehot @ table → table[onehot.any(axis=-2)]
+        Each word comes once, in the order of the table. Each token needs its row, in its place.
+    tokens-added-up: onehot @ table → (onehot @ table).sum(axis=-2)
+        The embeddings of a sentence are added up. Each token keeps a row of its own, (…, T, D).
+    """,
+    story=True,
+)  # fmt: skip
+
+
 build_vocab = exercise(
     """
     def build_vocab(sentences):
@@ -60,10 +97,6 @@ for label, *s in [("one sentence", "we drink tea"), ("a word again at once", "no
      "the cat met a day that is old and a fox")]:  # fmt: skip
     build_vocab.probes.append(Probe(label, lambda fn, s=s: facts(fn, s), (s,)))
 
-IDS = [("three of five words", [2, 0, 3], 5), ("one comes three times", [1, 3, 1, 1, 2], 5),
-       ("a batch of two", [[2, 0, 2, 1], [3, 3, 3, 1]], 5), ("four of four words", [1, 3, 3, 0], 4),
-       ("as many sentences as tokens", [[1, 4, 1], [0, 2, 3], [4, 4, 0]], 6),
-       ("two axes in front", [[[0, 5, 0]], [[1, 4, 5]]], 7), ("a single word", [2], 3)]  # fmt: skip
 
 one_hot = exercise(
     """
@@ -96,37 +129,6 @@ one_hot = exercise(
     """,
     whole_numbers=True,
 )
-
-embed = exercise(
-    course.embed,
-    hints="""Rows of a table times a place, added up: which operation does that for all tokens?
-    The product of both sums over the words. (Or index the table with the places of the 1.)""",
-    probes=[(label, course.one_hot(ids, V), numbers(V, 4).then(lambda x: x.round(1)))
-            for label, ids, V in IDS],
-    slips="""
-    table-transposed: table → table.T
-        The table is transposed. It has a row for each word already, (V, D): take it as it is.
-    argmax-along-the-tokens: onehot @ table → table[onehot.argmax(axis=-2)]
-        The search for the 1 runs along the tokens. Take the last axis, the words: axis=-1.
-    one-argmax-for-everything: onehot @ table → table[onehot.argmax()]
-        One argmax of the whole array gives one place. Each row has its own 1: axis=-1.
-    features-added-up: onehot @ table → (onehot[..., None] * table).sum(axis=-1)
-        The features are added up: (…, T, V). Add over the words, the axis of the one-hot rows.
-    zeros-and-ones-as-ids: onehot @ table → table[onehot.astype(int)]
-        The zeros and ones are taken for ids. The id is the place of the 1 in its row.
-    nonzero-of-two-axes: onehot @ table → table[np.nonzero(onehot)[1]]
-        Axis 1 is the words for one sentence only; in a batch it is the tokens. Take the last axis.
-    laid-in-one-row: onehot @ table → table[np.nonzero(onehot)[-1]]
-        np.where and np.nonzero list the ones of all sentences in one row. Keep the axes in front.
-    columns: onehot @ table → np.moveaxis(table[:, onehot.argmax(axis=-1)], 0, -1)
-        These are columns of the table. A word is a row: table[ids].
-    each-word-once: onehot @ table → table[onehot.any(axis=-2)]
-        Each word comes once, in the order of the table. Each token needs its row, in its place.
-    tokens-added-up: onehot @ table → (onehot @ table).sum(axis=-2)
-        The embeddings of a sentence are added up. Each token keeps a row of its own, (…, T, D).
-    """,
-    story=True,
-)  # fmt: skip
 
 bag_of_words = exercise(
     """
