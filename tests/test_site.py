@@ -170,7 +170,7 @@ def test_search_knows_words_names_and_formulas_and_gives_no_answer_away(known):
     told = {(file, place): text for file, rooms in known.items()
             for *_, cells in rooms for place, _, text in cells}  # fmt: skip
     said = {line for text in told.values() for line in text.split("\n")}
-    assert "def masked_softmax(S, mask):" in said
+    assert "def padding_mask(ids, pad_id):" in said
     assert any(line.endswith("divided by √d_k.") for line in said)
     assert not [line for line in said if re.search(r"</|&\w+;|\$\$|\\frac|^##+ |^import ", line)]
     cells = [(path, c) for path in EVERY for c in nbformat.read(path, as_version=4).cells]

@@ -50,31 +50,6 @@ attention_scores = exercise(
     """,
 )
 
-best_key = exercise(
-    """
-    def best_key(Q, K):
-        scores = attention_scores(Q, K)
-        return scores.argmax(axis=-1)
-    """,
-    hints="""Which axis of the scores belongs to the keys, and what gives the largest one's place?
-    The scores, with a row for each query; then argmax along the last axis.""",
-    probes=[("all scores below 0", [[-1.0, -2.0]], [[1.0, 1.0], [2, 0], [0.5, 0.2]]), *PAIRS],
-    slips="""
-    best-query-of-each-key: axis=-1 → axis=-2
-        This is the best query of each key. Each query, a row, chooses among the keys: axis=-1.
-    whole-table: axis=-1 → ∅
-        One key is chosen for the whole table. Each query, a row, chooses its own: axis=-1.
-    counted-from-one: (axis=-1) → (axis=-1) + 1
-        The places are counted from 1. The first key is number 0.
-    score-instead-of-place: argmax → max
-        This is the largest score. Asked for is its place: argmax.
-    without-sign: attention_scores(Q, K) → np.abs(attention_scores(Q, K))
-        The scores have lost their sign. A key that points away scores below 0: no good match.
-    nearest-key: attention_scores(Q, K) → -((Q[..., None, :] - K[..., None, :, :]) ** 2).sum(-1)
-        This is the nearest key. A long key far away may score higher than one close by.
-    """,
-)
-
 squared_distances = exercise(
     """
     def squared_distances(Q, K):
@@ -100,5 +75,30 @@ squared_distances = exercise(
         q·k comes once. The square holds it twice: 2 q·k.
     root: queries - → np.sqrt(queries - ⊕ + keys → + keys)
         The root is taken. Asked for are the squared distances.
+    """,
+)
+
+best_key = exercise(
+    """
+    def best_key(Q, K):
+        scores = attention_scores(Q, K)
+        return scores.argmax(axis=-1)
+    """,
+    hints="""Which axis of the scores belongs to the keys, and what gives the largest one's place?
+    The scores, with a row for each query; then argmax along the last axis.""",
+    probes=[("all scores below 0", [[-1.0, -2.0]], [[1.0, 1.0], [2, 0], [0.5, 0.2]]), *PAIRS],
+    slips="""
+    best-query-of-each-key: axis=-1 → axis=-2
+        This is the best query of each key. Each query, a row, chooses among the keys: axis=-1.
+    whole-table: axis=-1 → ∅
+        One key is chosen for the whole table. Each query, a row, chooses its own: axis=-1.
+    counted-from-one: (axis=-1) → (axis=-1) + 1
+        The places are counted from 1. The first key is number 0.
+    score-instead-of-place: argmax → max
+        This is the largest score. Asked for is its place: argmax.
+    without-sign: attention_scores(Q, K) → np.abs(attention_scores(Q, K))
+        The scores have lost their sign. A key that points away scores below 0: no good match.
+    nearest-key: attention_scores(Q, K) → -((Q[..., None, :] - K[..., None, :, :]) ** 2).sum(-1)
+        This is the nearest key. A long key far away may score higher than one close by.
     """,
 )

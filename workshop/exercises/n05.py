@@ -49,6 +49,54 @@ TABLES = [
     ("rows far apart", [[0.0, 1.0], [900.0, 901.0]]),
 ]
 
+SelfAttention = exercise(
+    """
+    class SelfAttention(nn.Module):
+        def __init__(self, d_in, d_out):
+            super().__init__()
+            self.W_q = nn.Linear(d_in, d_out, bias=False)
+            self.W_k = nn.Linear(d_in, d_out, bias=False)
+            self.W_v = nn.Linear(d_in, d_out, bias=False)
+
+        def forward(self, x):
+            Q, K, V = self.W_q(x), self.W_k(x), self.W_v(x)
+            scores = Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5
+            return torch.softmax(scores, dim=-1) @ V
+    """,
+    hints="""What is made once, and kept, and what is done anew for each x?
+    The three maps in __init__; in forward Q, K, V, the scores divided by √d_out, softmax, @ V.""",
+    slips="""
+    with-bias: , bias=False → ∅
+        The maps have a bias, so there are more parameters than asked for: bias=False.
+    not-scaled: / K.shape[-1] ** 0.5 → ∅
+        The scores are not divided by √d_out, the root of a key's width.
+    scaled-by-the-input: K.shape[-1] ** 0.5 → x.shape[-1] ** 0.5
+        The scale comes from the width of x. A score sums as many products as a key has features.
+    divided-by-the-width: K.shape[-1] ** 0.5 → K.shape[-1]
+        The scores are divided by d_out itself: its root is missing.
+    no-softmax: torch.softmax(scores, dim=-1) → scores
+        The softmax is missing: a row of weights sums to anything.
+    softmax-over-the-queries: dim=-1 → dim=-2
+        The softmax runs over the queries. Each query shares out its attention over the keys.
+    softmax-over-axis-1: dim=-1 → dim=1
+        The softmax runs along axis 1: for a batch these are the queries. The keys are the last.
+    one-sentence-only: K.transpose(-2, -1) → K.T
+        K.T turns all axes around. For a batch swap the last two alone: K.transpose(-2, -1).
+    keys-in-place-of-values: dim=-1) @ V → dim=-1) @ K
+        The weights mix the keys. What is read are the values.
+    query-map-twice: self.W_k(x) → self.W_q(x)
+        The keys are made with W_q, and W_k is never used: each role has its own map.
+    weights-too: return torch.softmax(scores, dim=-1) @ V → \\
+            return torch.softmax(scores, dim=-1) @ V, torch.softmax(scores, dim=-1)
+        It returns two things, context and weights. Asked for are the context vectors alone.
+    """,
+    backends=("torch",),
+)
+SelfAttention.module("its parameters, and one sentence", (3, 2), numbers(4, 3))
+SelfAttention.module("more features out than in", (3, 5), numbers(6, 3))
+SelfAttention.module("a batch of two", (4, 3), numbers(2, 5, 4))
+SelfAttention.module("as many sentences as words and features", (3, 3), numbers(3, 3, 3))
+
 softmax = exercise(
     """
     def softmax(x, axis=-1):
@@ -187,51 +235,3 @@ log_softmax = exercise(
         One maximum serves all, so rows far below it vanish: log of 0. Take the max along axis.
     """,
 )  # fmt: skip
-
-SelfAttention = exercise(
-    """
-    class SelfAttention(nn.Module):
-        def __init__(self, d_in, d_out):
-            super().__init__()
-            self.W_q = nn.Linear(d_in, d_out, bias=False)
-            self.W_k = nn.Linear(d_in, d_out, bias=False)
-            self.W_v = nn.Linear(d_in, d_out, bias=False)
-
-        def forward(self, x):
-            Q, K, V = self.W_q(x), self.W_k(x), self.W_v(x)
-            scores = Q @ K.transpose(-2, -1) / K.shape[-1] ** 0.5
-            return torch.softmax(scores, dim=-1) @ V
-    """,
-    hints="""What is made once, and kept, and what is done anew for each x?
-    The three maps in __init__; in forward Q, K, V, the scores divided by √d_out, softmax, @ V.""",
-    slips="""
-    with-bias: , bias=False → ∅
-        The maps have a bias, so there are more parameters than asked for: bias=False.
-    not-scaled: / K.shape[-1] ** 0.5 → ∅
-        The scores are not divided by √d_out, the root of a key's width.
-    scaled-by-the-input: K.shape[-1] ** 0.5 → x.shape[-1] ** 0.5
-        The scale comes from the width of x. A score sums as many products as a key has features.
-    divided-by-the-width: K.shape[-1] ** 0.5 → K.shape[-1]
-        The scores are divided by d_out itself: its root is missing.
-    no-softmax: torch.softmax(scores, dim=-1) → scores
-        The softmax is missing: a row of weights sums to anything.
-    softmax-over-the-queries: dim=-1 → dim=-2
-        The softmax runs over the queries. Each query shares out its attention over the keys.
-    softmax-over-axis-1: dim=-1 → dim=1
-        The softmax runs along axis 1: for a batch these are the queries. The keys are the last.
-    one-sentence-only: K.transpose(-2, -1) → K.T
-        K.T turns all axes around. For a batch swap the last two alone: K.transpose(-2, -1).
-    keys-in-place-of-values: dim=-1) @ V → dim=-1) @ K
-        The weights mix the keys. What is read are the values.
-    query-map-twice: self.W_k(x) → self.W_q(x)
-        The keys are made with W_q, and W_k is never used: each role has its own map.
-    weights-too: return torch.softmax(scores, dim=-1) @ V → \\
-            return torch.softmax(scores, dim=-1) @ V, torch.softmax(scores, dim=-1)
-        It returns two things, context and weights. Asked for are the context vectors alone.
-    """,
-    backends=("torch",),
-)
-SelfAttention.module("its parameters, and one sentence", (3, 2), numbers(4, 3))
-SelfAttention.module("more features out than in", (3, 5), numbers(6, 3))
-SelfAttention.module("a batch of two", (4, 3), numbers(2, 5, 4))
-SelfAttention.module("as many sentences as words and features", (3, 3), numbers(3, 3, 3))

@@ -12,35 +12,14 @@ def rows(text: str) -> np.ndarray:
     return np.array([[letter == "1" for letter in row] for row in text.split()])
 
 
-window_mask = exercise(
-    """
-    def window_mask(T, width):
-        i, j = np.arange(T)[:, None], np.arange(T)
-        return (j <= i) & (i - j < width)
-    """,
-    hints="""Query 5 with width 3 reads the keys 3, 4 and 5. How far is each of them from the query?
-    With i, j = np.arange(T)[:, None], np.arange(T): i − j is at least 0 and less than width.""",
-    probes=[("four words, two keys each", 4, 2), ("only itself", 3, 1), ("a wide window", 3, 5),
-            ("seven words, three keys each", 7, 3), ("130 words, 70 keys each", 130, 70)],
-    slips="""
-    one-key-too-many: < width → <= width
-        One key too many: the query counts as one of its `width` keys, so i − j stays below width.
-    both-directions: (j <= i) & (i - j < width) → np.abs(i - j) < width
-        The window reaches as far into the future as into the past. Later keys are hidden.
-    future-open: (j <= i) & (i - j < width) → i - j < width
-        Keys too far back are hidden, but all later ones are not: the last key to read is i itself.
-    the-keys-before: j <= i → j < i ⊕ < width → <= width
-        The window ends before the query. It reads itself too, as the last of its `width` keys.
-    negative-start: i - j < width → j >= np.maximum(i - width + 1 + T * (i < width - 1), 0)
-        Near the start i − width + 1 is negative: slices count it from the end. Begin at 0 there.
-    filled-up: return → i = np.maximum(i, width - 1)⏎    return
-        Near the start the window is filled up with later keys. There it holds fewer than `width`.
-    in-blocks: i - j < width → i // width == j // width
-        The words are cut into blocks of `width`. A window moves along: query i reads up to i.
-    rows-and-columns-exchanged: i, j = → j, i =
-        Rows and columns are exchanged, so queries read later keys. Rows are queries, i.
-    """,
-)  # fmt: skip
+ANY = [
+    ("more keys than queries", 2 * numbers(2, 4), rows("0001 1011")),
+    ("one causal mask for a batch", 2 * numbers(2, 4, 4), np.tri(4, dtype=bool)),
+    ("sentences, heads, queries and keys", 2 * numbers(2, 3, 2, 4),
+     rows("1000 1101 0011 0110").reshape(2, 1, 2, 4)),
+    ("scores of ±1,000", [[1000.0, 999, -1000], [-1000, -1001, -999]], rows("101 110")),
+    ("rows far apart", [[0.0, 1, 2], [900, 902, 901]], rows("110 101")),
+]  # fmt: skip
 
 # Slips with any mask, in softmax(np.where(mask, S, -np.inf)).
 WITH_A_MASK = """
@@ -65,106 +44,6 @@ WITH_A_MASK = """
     no-maximum: return → e = np.exp(S) * mask⏎    return e / e.sum(-1, keepdims=True)⏎    return
         exp overflows for scores near 1,000. Subtract the max of each row first, as softmax does.
 """
-
-padded_weights = exercise(
-    """
-    def padded_weights(S, is_real):
-        mask = is_real[:, None, :]
-        return softmax(np.where(mask, S, -np.inf))
-    """,
-    course=course.padded_weights,
-    hints="""Does is_real[b] belong to the rows of S[b], its queries, or to the columns, its keys?
-    mask = is_real[:, None, :] is alike for all queries; softmax of np.where(mask, S, -np.inf).""",
-    probes=[
-        ("one sentence, one padded word", [[[1.0, 2, 0], [0, 1, 2], [3, 0, 1]]], rows("110")),
-        ("padding on the left", 2 * numbers(2, 4, 4), rows("0011 0111")),
-        ("more keys than queries", 2 * numbers(2, 3, 5), rows("11100 01111")),
-        ("three sentences of three words", 2 * numbers(3, 3, 3), rows("100 011 110")),
-        ("scores of ±1,000", [[[1000.0, 999, -1000], [-1000, -1001, -999]]], rows("110")),
-        ("a large padded score", [[[1.0, 2, 600]]], rows("110")),  # at 750, weights vanish
-        ("all scores below −10³⁰", [[[-2e31, -1e31, -3e31]]], rows("110")),
-    ],
-    slips=WITH_A_MASK.replace("-np.inf), axis=-2", "-1e9), axis=-2") + """
-    no-axis-for-the-queries: is_real[:, None, :] → is_real
-        The axis for the queries is missing, so sentences meet queries: (B, Tk) must be (B, 1, Tk).
-    queries-hidden: None, :] → :, None] ⊕ return → return safe_masked_softmax(S, mask);
-        The padded queries are hidden, the rows. Hide the padded keys, the columns, for all queries.
-    mask-of-the-first-sentence: is_real[:, None, :] → is_real[0]
-        The padding of the first sentence hides keys of all. Each sentence has its own row.
-    words-first: is_real[:, None, :] → np.arange(S.shape[-1]) < is_real.sum(-1)[:, None, None]
-        The real words are counted, as if they came first. Padding may stand on the left too.
-    """,
-)  # fmt: skip
-
-ANY = [
-    ("more keys than queries", 2 * numbers(2, 4), rows("0001 1011")),
-    ("one causal mask for a batch", 2 * numbers(2, 4, 4), np.tri(4, dtype=bool)),
-    ("sentences, heads, queries and keys", 2 * numbers(2, 3, 2, 4),
-     rows("1000 1101 0011 0110").reshape(2, 1, 2, 4)),
-    ("scores of ±1,000", [[1000.0, 999, -1000], [-1000, -1001, -999]], rows("101 110")),
-    ("rows far apart", [[0.0, 1, 2], [900, 902, 901]], rows("110 101")),
-]  # fmt: skip
-
-safe_masked_softmax = exercise(
-    """
-    def safe_masked_softmax(S, mask):
-        low = np.where(mask, S, -1e30)
-        e = np.exp(low - low.max(axis=-1, keepdims=True)) * mask
-        total = e.sum(axis=-1, keepdims=True)
-        return e / np.where(total == 0, 1, total)
-    """,
-    course=course.safe_masked_softmax,
-    hints="""What is the sum of an empty row, and what must it be divided by to stay zero?
-    Very low where hidden, less the row's largest, exp, times mask; divide by 1 for a sum of 0.""",
-    probes=[
-        ("two queries", [[1.0, 2.0, 3.0], [3.0, 0.5, 1.0]], rows("010 101")),
-        ("a query that may read nothing", [[1.0, 2.0, 0.0], [3.0, 0.5, 1.0]], rows("101 000")),
-        ("causal, padded on the left", numbers(2, 4, 4), np.tri(4) > rows("1000 1100")[:, None]),
-        *ANY, ("a hidden score of 10,000", [[1.0, 2, 1e4]], rows("110")),
-    ],
-    slips="""
-    nan-in-empty-rows: np.where(total == 0, 1, total) → total
-        A query without keys to read gives 0 / 0, NaN, which no == finds. Make its row zeros.
-    even-share-in-empty-rows: * mask → ∅
-        An empty row shares out evenly among hidden keys, all equally low. It must become zeros.
-    zeroed-after-softmax: np.where(mask, S, -1e30) → S ⊕ * mask → ∅ ⊕ return e → return mask * e
-        Hidden weights become 0 after the softmax, so rows no longer sum to 1. Hide scores first.
-    keys-nobody-reads: * mask → ∅ ⊕ return e → return mask.any(axis=-2, keepdims=True) * e
-        It asks which keys nobody reads, any(axis=-2). Ask which queries read nothing: any(axis=-1).
-    written-into-the-scores: low = → S[np.broadcast_to(~mask, S.shape)] = -1e30⏎    low =
-        The hidden scores are overwritten in the S of the caller. Work on a copy.
-    mask-not-spread: return → e[~mask.any(-1)] = 0⏎    return
-        As an index the mask must first be spread: np.broadcast_to(mask, S.shape).
-    maximum-before-the-mask: low - low.max → S - S.max
-        The max counts hidden scores: beside a large one the others vanish. Hide them before it.
-    no-maximum: low - low.max(axis=-1, keepdims=True) → S
-        exp overflows for scores near 1,000. Subtract the max of each row first, without the hidden.
-    visible-epsilon: np.where(total == 0, 1, total) → (total + 0.1)
-        A number is added to each sum: all other rows sum to less than 1. Only empty rows need it.
-    """,
-)  # fmt: skip
-
-length_mask = exercise(
-    "def length_mask(lengths, T):\n    return (np.arange(T) < lengths[:, None])[:, None, :]",
-    hints="""In a sentence of 3 words, which of the positions 0 … T − 1 are real?
-    np.arange(T), compared with lengths[:, None]; then [:, None, :] for the axis of the queries.""",
-    probes=[("a sentence of two words", [2], 3), ("a full and an empty one", [2, 5, 0], 5),
-            ("as many sentences as positions", [3, 1, 2], 3), ("130 positions", [127, 1], 130)],
-    slips="""
-    no-axis-for-the-queries: [:, None, :] → ∅
-        The axis for the queries is missing, in the middle: (B, 1, T).
-    one-place-too-many: < lengths → <= lengths
-        One place too many: positions count from 0, so the real ones lie below the length.
-    inverted: < lengths → >= lengths
-        The mask is inverted, True marks the padding. True must mark the words.
-    full-sentence-hidden: np.arange(T) < lengths[:, None] → np.arange(T) < lengths[:, None] % T
-        A full sentence is hidden altogether: counted from the end, [-0:] is everything.
-    T-ignored: np.arange(T) → np.arange(lengths.max())
-        It is as wide as the longest sentence. A batch may be padded further: T positions.
-    padding-on-the-left: < lengths[:, None] → >= T - lengths[:, None]
-        The words stand on the right here. All padding is there: the words come first.
-    """,
-)  # fmt: skip
 
 causal_mask = exercise(
     course.causal_mask,
@@ -216,6 +95,7 @@ exact(lambda fn: {"its weight is exactly 0": fn(np.arange(5.0)[None], rows("1110
 
 SHARED = n05.SelfAttention.told.replace(" → dim=1\n", " → dim=0\n")
 SHARED = SHARED.replace("axis 1: for a batch these are the queries", "axis 0, the sentences")
+
 CausalAttention = exercise(
     """
     class CausalAttention(nn.Module):
@@ -261,3 +141,125 @@ CausalAttention = exercise(
 )  # fmt: skip
 CausalAttention.module("its parameters, and one sentence", (3, 2, 4), numbers(1, 4, 3))
 CausalAttention.module("three sentences, shorter than they may be", (3, 3, 6), numbers(3, 3, 3))
+
+padded_weights = exercise(
+    """
+    def padded_weights(S, is_real):
+        mask = is_real[:, None, :]
+        return softmax(np.where(mask, S, -np.inf))
+    """,
+    course=course.padded_weights,
+    hints="""Does is_real[b] belong to the rows of S[b], its queries, or to the columns, its keys?
+    mask = is_real[:, None, :] is alike for all queries; softmax of np.where(mask, S, -np.inf).""",
+    probes=[
+        ("one sentence, one padded word", [[[1.0, 2, 0], [0, 1, 2], [3, 0, 1]]], rows("110")),
+        ("padding on the left", 2 * numbers(2, 4, 4), rows("0011 0111")),
+        ("more keys than queries", 2 * numbers(2, 3, 5), rows("11100 01111")),
+        ("three sentences of three words", 2 * numbers(3, 3, 3), rows("100 011 110")),
+        ("scores of ±1,000", [[[1000.0, 999, -1000], [-1000, -1001, -999]]], rows("110")),
+        ("a large padded score", [[[1.0, 2, 600]]], rows("110")),  # at 750, weights vanish
+        ("all scores below −10³⁰", [[[-2e31, -1e31, -3e31]]], rows("110")),
+    ],
+    slips=WITH_A_MASK.replace("-np.inf), axis=-2", "-1e9), axis=-2") + """
+    no-axis-for-the-queries: is_real[:, None, :] → is_real
+        The axis for the queries is missing, so sentences meet queries: (B, Tk) must be (B, 1, Tk).
+    queries-hidden: None, :] → :, None] ⊕ return → return safe_masked_softmax(S, mask);
+        The padded queries are hidden, the rows. Hide the padded keys, the columns, for all queries.
+    mask-of-the-first-sentence: is_real[:, None, :] → is_real[0]
+        The padding of the first sentence hides keys of all. Each sentence has its own row.
+    words-first: is_real[:, None, :] → np.arange(S.shape[-1]) < is_real.sum(-1)[:, None, None]
+        The real words are counted, as if they came first. Padding may stand on the left too.
+    """,
+)  # fmt: skip
+
+
+length_mask = exercise(
+    "def length_mask(lengths, T):\n    return (np.arange(T) < lengths[:, None])[:, None, :]",
+    hints="""In a sentence of 3 words, which of the positions 0 … T − 1 are real?
+    np.arange(T), compared with lengths[:, None]; then [:, None, :] for the axis of the queries.""",
+    probes=[("a sentence of two words", [2], 3), ("a full and an empty one", [2, 5, 0], 5),
+            ("as many sentences as positions", [3, 1, 2], 3), ("130 positions", [127, 1], 130)],
+    slips="""
+    no-axis-for-the-queries: [:, None, :] → ∅
+        The axis for the queries is missing, in the middle: (B, 1, T).
+    one-place-too-many: < lengths → <= lengths
+        One place too many: positions count from 0, so the real ones lie below the length.
+    inverted: < lengths → >= lengths
+        The mask is inverted, True marks the padding. True must mark the words.
+    full-sentence-hidden: np.arange(T) < lengths[:, None] → np.arange(T) < lengths[:, None] % T
+        A full sentence is hidden altogether: counted from the end, [-0:] is everything.
+    T-ignored: np.arange(T) → np.arange(lengths.max())
+        It is as wide as the longest sentence. A batch may be padded further: T positions.
+    padding-on-the-left: < lengths[:, None] → >= T - lengths[:, None]
+        The words stand on the right here. All padding is there: the words come first.
+    """,
+)  # fmt: skip
+
+safe_masked_softmax = exercise(
+    """
+    def safe_masked_softmax(S, mask):
+        low = np.where(mask, S, -1e30)
+        e = np.exp(low - low.max(axis=-1, keepdims=True)) * mask
+        total = e.sum(axis=-1, keepdims=True)
+        return e / np.where(total == 0, 1, total)
+    """,
+    course=course.safe_masked_softmax,
+    hints="""What is the sum of an empty row, and what must it be divided by to stay zero?
+    Very low where hidden, less the row's largest, exp, times mask; divide by 1 for a sum of 0.""",
+    probes=[
+        ("two queries", [[1.0, 2.0, 3.0], [3.0, 0.5, 1.0]], rows("010 101")),
+        ("a query that may read nothing", [[1.0, 2.0, 0.0], [3.0, 0.5, 1.0]], rows("101 000")),
+        ("causal, padded on the left", numbers(2, 4, 4), np.tri(4) > rows("1000 1100")[:, None]),
+        *ANY, ("a hidden score of 10,000", [[1.0, 2, 1e4]], rows("110")),
+    ],
+    slips="""
+    nan-in-empty-rows: np.where(total == 0, 1, total) → total
+        A query without keys to read gives 0 / 0, NaN, which no == finds. Make its row zeros.
+    even-share-in-empty-rows: * mask → ∅
+        An empty row shares out evenly among hidden keys, all equally low. It must become zeros.
+    zeroed-after-softmax: np.where(mask, S, -1e30) → S ⊕ * mask → ∅ ⊕ return e → return mask * e
+        Hidden weights become 0 after the softmax, so rows no longer sum to 1. Hide scores first.
+    keys-nobody-reads: * mask → ∅ ⊕ return e → return mask.any(axis=-2, keepdims=True) * e
+        It asks which keys nobody reads, any(axis=-2). Ask which queries read nothing: any(axis=-1).
+    written-into-the-scores: low = → S[np.broadcast_to(~mask, S.shape)] = -1e30⏎    low =
+        The hidden scores are overwritten in the S of the caller. Work on a copy.
+    mask-not-spread: return → e[~mask.any(-1)] = 0⏎    return
+        As an index the mask must first be spread: np.broadcast_to(mask, S.shape).
+    maximum-before-the-mask: low - low.max → S - S.max
+        The max counts hidden scores: beside a large one the others vanish. Hide them before it.
+    no-maximum: low - low.max(axis=-1, keepdims=True) → S
+        exp overflows for scores near 1,000. Subtract the max of each row first, without the hidden.
+    visible-epsilon: np.where(total == 0, 1, total) → (total + 0.1)
+        A number is added to each sum: all other rows sum to less than 1. Only empty rows need it.
+    """,
+)  # fmt: skip
+
+window_mask = exercise(
+    """
+    def window_mask(T, width):
+        i, j = np.arange(T)[:, None], np.arange(T)
+        return (j <= i) & (i - j < width)
+    """,
+    hints="""Query 5 with width 3 reads the keys 3, 4 and 5. How far is each of them from the query?
+    With i, j = np.arange(T)[:, None], np.arange(T): i − j is at least 0 and less than width.""",
+    probes=[("four words, two keys each", 4, 2), ("only itself", 3, 1), ("a wide window", 3, 5),
+            ("seven words, three keys each", 7, 3), ("130 words, 70 keys each", 130, 70)],
+    slips="""
+    one-key-too-many: < width → <= width
+        One key too many: the query counts as one of its `width` keys, so i − j stays below width.
+    both-directions: (j <= i) & (i - j < width) → np.abs(i - j) < width
+        The window reaches as far into the future as into the past. Later keys are hidden.
+    future-open: (j <= i) & (i - j < width) → i - j < width
+        Keys too far back are hidden, but all later ones are not: the last key to read is i itself.
+    the-keys-before: j <= i → j < i ⊕ < width → <= width
+        The window ends before the query. It reads itself too, as the last of its `width` keys.
+    negative-start: i - j < width → j >= np.maximum(i - width + 1 + T * (i < width - 1), 0)
+        Near the start i − width + 1 is negative: slices count it from the end. Begin at 0 there.
+    filled-up: return → i = np.maximum(i, width - 1)⏎    return
+        Near the start the window is filled up with later keys. There it holds fewer than `width`.
+    in-blocks: i - j < width → i // width == j // width
+        The words are cut into blocks of `width`. A window moves along: query i reads up to i.
+    rows-and-columns-exchanged: i, j = → j, i =
+        Rows and columns are exchanged, so queries read later keys. Rows are queries, i.
+    """,
+)  # fmt: skip
