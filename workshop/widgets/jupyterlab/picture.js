@@ -43,6 +43,10 @@ function activate(_, rendermime) {
     this.drawing = before.then(() => draw.call(this, model));
     return this.drawing;
   };
+  // Its own empties the place at once, also while something is being drawn there.
+  places._rerender = function () {
+    if (this._rerenderMimeModel) this.renderModel(this._rerenderMimeModel);
+  };
 }
 
 async function plugins() {
