@@ -222,6 +222,11 @@ def test_of_many_heads_a_picture_shows_some():
     assert "heads: head 1, head 2, head 3, head 4, …, head 12;" in shown.picture().alt
 
 
+def test_columns_of_a_vocabulary_have_its_words_in_the_picture_too():
+    drawn = Machine(APPLE, "the shop", APPLE_WORDS, at="one-hot").picture()
+    assert {*APPLE_WORDS} <= {text.get_text() for text in drawn.figure.axes[0].texts}
+
+
 def test_weights_of_bfloat16_are_taken_as_they_are(one):
     half = copy.deepcopy(one).bfloat16()
     shown, same = (Machine(model, SENTENCE, WORDS) for model in (half, copy.deepcopy(half).float()))

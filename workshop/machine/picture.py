@@ -73,9 +73,12 @@ class Still(NamedTuple):
     def _matrix(self, name: str) -> Drawing:
         op, array, tokens = self.program.operations[name], self.values[name], self.tokens
         named = self.program.features()
-        known = {"features": named.get(name, named.get(name.split("/")[-1]))} | tokens
-        rows, columns = (known.get(of) or range(1, n + 1) for of, n in
-                         zip((op.rows, op.columns), array.shape, strict=True))  # fmt: skip
+        vocab = self.program.vocab
+        words = vocab.get(op.rows) or next(iter(vocab.values()), None)
+        known = {"features": named.get(name, named.get(name.split("/")[-1])), "vocab": words}
+        both = [(known | tokens).get(of) or () for of in (op.rows, op.columns)]
+        rows, columns = (of if len(of) == n else range(1, n + 1)
+                         for of, n in zip(both, array.shape, strict=True))  # fmt: skip
         if len(rows) > MOST_ROWS:
             array, rows = array[:MOST_ROWS], rows[:MOST_ROWS]
         return matrix(array, op.colour, rows=rows, columns=columns, title=op.title)
