@@ -32,8 +32,7 @@ for story in json.load(sys.stdin):
 print(json.dumps(heard))
 """
 NAMES = asked()["05"]  # in their order
-ROW, SOFTMAX, ATTENTION = NAMES[:3]
-MODULE, LOG, LAST = "SelfAttention", "log_softmax", NAMES[-1]
+ROW, MODULE, SOFTMAX, ATTENTION, LOG = NAMES
 RIGHT = {name: find(name).solution for name in NAMES}
 STUB = {name: f"{find(name).header}:\n    ..." for name in NAMES}
 STUB[MODULE] = STUB[MODULE].replace("...", "def forward(self, x):\n        ...")
@@ -65,17 +64,17 @@ STORIES = {
     "a class was written": ([*ALL, WRONG[MODULE]], MODULE),
     "all was run, one is wrong": (run_all(WRONG[LOG]), LOG),
     "all was run, a class is wrong": (run_all(WRONG[MODULE]), MODULE),
-    "all was run, the first is right": (run_all(RIGHT[ROW]), SOFTMAX),
+    "all was run, the first is right": (run_all(RIGHT[ROW]), MODULE),
     "two are wrong, the first of them changed, all run": (
         [*run_all(WRONG[LOG], WRONG[ATTENTION]), *run_all(WRONG[LOG], OTHER)], ATTENTION),
     "one became right": ([*ALL, *checked(RIGHT[SOFTMAX])], ATTENTION),
-    "the last became right": ([*ALL, *checked(RIGHT[LAST])], ROW),
+    "the last became right": ([*ALL, *checked(RIGHT[LOG])], ROW),
     "the check ran again with the reference": (
         [*ALL, *checked(WRONG[SOFTMAX]), *checked(WRONG[LOG]), "softmax = check(softmax)"],
         SOFTMAX),
     "a cell of the lesson ran again": ([*ALL, *checked(WRONG[LOG]), RIGHT[ATTENTION]], LOG),
     "help was asked for by name": ([*ALL, f'hint("{ATTENTION}")'], ATTENTION),
-    "everything is right": (run_all(*RIGHT.values()), LAST),
+    "everything is right": (run_all(*RIGHT.values()), LOG),
 }  # fmt: skip
 MASK = ["from workshop import check, hint", "def window_mask(T, width):\n    ..."]
 IN_06 = f"In this notebook: {', '.join(asked()['06'])}."

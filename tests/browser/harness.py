@@ -37,6 +37,8 @@ SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
     "@jupyterlab/apputils-extension:themes": {"theme": THEMES["light"]},
 }
+# JupyterLab's splash screen, shown twice in 0.2 s, takes itself away twice: an error of its own.
+PAGE = {"disabledExtensions": {"@jupyterlab/apputils-extension:splash": True}}
 FOLDERS = ["IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_RUNTIME_DIR", "JUPYTERLAB_SETTINGS_DIR",
            "JUPYTERLAB_WORKSPACES_DIR"]  # fmt: skip
 COMMAND = [
@@ -71,9 +73,10 @@ class Server:
         with socket.socket() as probe:  # a port that nobody listens to
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        settings = folder / "jupyter_config_dir/labconfig/default_setting_overrides.json"
-        settings.parent.mkdir(parents=True)
-        settings.write_text(json.dumps(SETTINGS))
+        settings = folder / "jupyter_config_dir/labconfig"
+        settings.mkdir(parents=True)
+        (settings / "default_setting_overrides.json").write_text(json.dumps(SETTINGS))
+        (settings / "page_config.json").write_text(json.dumps(PAGE))
         own = {name: str(folder / name.lower()) for name in FOLDERS} | {"PYTHONPATH": str(ROOT)}
         with (folder / "log").open("w") as log:
             self.process = subprocess.Popen(
@@ -157,7 +160,7 @@ class Lab:
         self.server, self.count = server, 0
         self.page = browser.new_context(viewport=SIZE).new_page()
         self.errors: list[str] = []
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
         self.page.goto(server.url("doc"), wait_until="domcontentloaded")
         self.page.wait_for_function("window.jupyterapp?.restored.then(() => true)", timeout=90_000)
 
