@@ -51,8 +51,8 @@ def product_step(A: Any, B: Any, names: Sequence[str] = ("A", "B", "A @ B"), *,
 def softmax_step(scores: Any, d_k: int = 1) -> Program:
     """The softmax of one row of scores, (n,), divided by √d_k before; d_k and temperature turn.
 
-    Beside each share p stands p (1 − p), how far it moves per nudge of its own scaled score; below,
-    the entropy −Σ p log p, in nats, and the mean of p (1 − p). Raises ValueError for other shapes.
+    Beside each weight w stands w (1 − w), how far it moves per nudge of its scaled score; below,
+    the entropy −Σ w log w, in nats, and the mean of w (1 − w). Raises ValueError for other shapes.
     """
     row = as_floats("scores", as_array("scores", scores))
     check_axes("scores", row, "n")
@@ -63,10 +63,10 @@ def softmax_step(scores: Any, d_k: int = 1) -> Program:
     p.add("scaled", "scale", "scores", by=by, title="scaled", note="÷ √d_k", **of["scores"])
     p.add("weights", "softmax", "scaled", temperature=1.0, title="weights", note="softmax",
           **of["weights"])  # fmt: skip
-    p.add("p (1 − p)", "slope", "weights", title="p (1 − p)", note="gradient", **of["context"])
+    p.add("w (1 − w)", "slope", "weights", title="w (1 − w)", note="gradient", **of["context"])
     p.add("entropy", "entropy", "weights", title="entropy", colour="context",
           note=f"at most ln {n} = {math.log(n):.2f}")  # fmt: skip
-    p.add("mean", "mean", "p (1 − p)", axis=1, title="mean of p (1 − p)", colour="context",
+    p.add("mean", "mean", "w (1 − w)", axis=1, title="mean of w (1 − w)", colour="context",
           note=f"at most {(1 - 1 / n) / n:.4f}")  # fmt: skip
     p.knobs = [{"label": "d_k", "at": "scaled", "option": "by", "root": True, "value": int(d_k),
                 "min": 1, "max": 1024, "step": math.log10(2), "decimals": 0,
