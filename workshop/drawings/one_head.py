@@ -32,7 +32,7 @@ STEPS = {
     "masked": Step("masked", "by the mask", "scores", "06"),
     "weights": Step("weight", "softmax", "weights", "05"),
     "v": Step("value", "what it gives", "v", "02"),
-    "shares": Step("weight × value", "what it adds", "v", "05"),
+    "adds": Step("weight × value", "what it adds", "v", "05"),
     "context": Step("context", "Σ", "context", "05"),
 }
 _BELOW = ("q", "context")
@@ -44,7 +44,7 @@ _DECIMALS = (2, 2, 2), (3, 3, 3), (3, 2, 2), (4, 3, 3), (4, 3, 2), (3, 2, 1)
 def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: Any = None,
          scaled: bool = True, causal: bool = False, lit: str | Iterable[str] | None = None,
          closed: Iterable[str] = (), num_heads: int = 1, head: int = 1) -> Drawing:  # fmt: skip
-    """Draw one word's way through attention: its query, all keys, scores, weights, shares, sum.
+    """Draw one word's way through attention: its query, all keys, scores, weights, what is added.
 
     X (T, D), Q and K (T, d), V (T, d_v); the asker is a token or its place. `weights` (T,) are
     drawn instead of those computed, `lit` are steps drawn full, the others pale; `closed` are steps
@@ -93,17 +93,17 @@ def _attend(T: int, at: int, X: Any, Q: Any, K: Any, V: Any, weights: Any, scale
         steps["masked"] = np.where(allowed, last, -np.inf)
     computed = safe_masked_softmax(last, allowed)
     steps["weights"] = computed if weights is None else given.array_of("weights", weights, T)
-    steps |= {"v": V, "shares": steps["weights"][:, None] * V}
-    steps["context"] = steps["shares"].sum(axis=0, keepdims=True)
+    steps |= {"v": V, "adds": steps["weights"][:, None] * V}
+    steps["context"] = steps["adds"].sum(axis=0, keepdims=True)
     return {step: array if array.ndim == 2 else array[:, None] for step, array in steps.items()}
 
 
 def _decimals(arrays: Mapping[str, np.ndarray]) -> tuple[int, int, int] | None:
     """As few decimals as let the weights times values, and their sum, come out as written."""
-    w, v, shares, context = (arrays[step] for step in ("weights", "v", "shares", "context"))
+    w, v, adds, context = (arrays[step] for step in ("weights", "v", "adds", "context"))
     for m, n, k in _DECIMALS:
-        product = np.abs(w.round(m) * v.round(2) - shares.round(n)) <= 0.5 * 10.0**-n + 1e-9
-        apart = np.abs(shares.round(n).sum(axis=0) - context.round(k))
+        product = np.abs(w.round(m) * v.round(2) - adds.round(n)) <= 0.5 * 10.0**-n + 1e-9
+        apart = np.abs(adds.round(n).sum(axis=0) - context.round(k))
         if product.all() and (apart <= 0.5 * 10.0**-k * (k < n) + 1e-9).all():
             return m, n, k
     return None
@@ -112,7 +112,7 @@ def _decimals(arrays: Mapping[str, np.ndarray]) -> tuple[int, int, int] | None:
 def _fitting(arrays: dict[str, np.ndarray], room: float,
              decimals: tuple[int, int, int]) -> dict[str, Grid]:  # fmt: skip
     """The numbers of all steps as written, of each as many features as fit side by side."""
-    below = {"k": "q", "shares": "context"}  # written in cells of one width
+    below = {"k": "q", "adds": "context"}  # written in cells of one width
     tall = {step: np.vstack([arrays[step], arrays[below[step]]]) if step in below else arrays[step]
             for step in arrays if step not in below.values()}  # fmt: skip
     for most in range(given.ROOM, 1, -1):
@@ -141,8 +141,8 @@ def _named(step: str) -> float:
 
 def _grid(step: str, tall: Mapping[str, Any], arrays: Mapping[str, Any], most: int,
           written: tuple[int, int, int]) -> Grid:  # fmt: skip
-    decimals = {"weights": written[0], "shares": written[1]}.get(step)
-    scale = np.abs(arrays["v" if step == "shares" else step])
+    decimals = {"weights": written[0], "adds": written[1]}.get(step)
+    scale = np.abs(arrays["v" if step == "adds" else step])
     largest = float(scale[np.isfinite(scale)].max(initial=0))
     return grid(tall[step], STEPS[step].name, largest=largest, decimals=decimals, most=most)
 
@@ -175,7 +175,7 @@ class _Way:
             self.boxes[step] = [Box(x, y, here) for y in rows]
             names = (_named(step) + _named(after)) / 2 + 8
             x += max(here + self.gap, (here - there) / 2 + names)
-        for step, above in (("q", "k"), ("context", "shares")):
+        for step, above in (("q", "k"), ("context", "adds")):
             last = self.boxes[above][-1]
             self.boxes[step] = [last._replace(y=last.y + CELL + 26)]
 
@@ -233,11 +233,11 @@ class _Way:
             self._meeting(row["k"].right, row["scores"].left)
             for before, step in itertools.pairwise(chain):
                 self._link(row[before].right, row[step].left, step, INKS["scores"])
-            lit, between = "shares" in self.lit, (row["weights"].right[0] + row["v"].x) / 2
+            lit, between = "adds" in self.lit, (row["weights"].right[0] + row["v"].x) / 2
             colour = INKS["weights"] if lit else INK
             self.sheet.text(between, row["v"].left[1], "×", colour, size=16)
             style = {"colour": colour, "width": 0.8 + 8 * min(abs(weight), 1.0)}
-            self.sheet.arrow(row["v"].right, row["shares"].left, lit=lit and weight != 0, **style)
+            self.sheet.arrow(row["v"].right, row["adds"].left, lit=lit and weight != 0, **style)
 
     def _meeting(self, k: Point, score: Point) -> None:
         lit, x = "scores" in self.lit, self.meets
@@ -251,13 +251,13 @@ class _Way:
         self.sheet.arrow(start, end, colour=colour if lit else INK, lit=lit)
 
     def sum(self) -> None:
-        """Draw how all shares become one row, the context."""
-        lit, (box,), shares = "context" in self.lit, self.boxes["context"], self.boxes["shares"]
+        """Draw how all that is added becomes one row, the context."""
+        lit, (box,), adds = "context" in self.lit, self.boxes["context"], self.boxes["adds"]
         style = {"colour": INKS["context"], "lit": lit, "width": 1.6}
         x = box.right[0] + 15
-        for share in shares[1:]:
-            self.sheet.arrow(share.right, (x, share.right[1]), head=False, **style)
-        top = shares[0].right
+        for one in adds[1:]:
+            self.sheet.arrow(one.right, (x, one.right[1]), head=False, **style)
+        top = adds[0].right
         self.sheet.arrow(top, (x, top[1]), (x, box.right[1]), box.right, **style)
         self.sheet.text(x - 5, box.y - 12, self.sign, at="right", size=17, bold=lit)
         words = f"context: “{self.words[self.at]}” in this sentence"
