@@ -26,6 +26,7 @@ our_name = exercise(
         ("the first norm", "embeddings.LayerNorm.bias"), ("a count", "embeddings.position_ids"),
         ("a name that only ends right", "bert.embeddings.LayerNorm.bias"),
     ],
+    story=True,
     slips="""
     layer-kept: f"encoder.layers → f"encoder.layer
         The list of layers keeps its name, encoder.layer. With us it is encoder.layers, with an s.
