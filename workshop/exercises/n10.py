@@ -1,4 +1,4 @@
-"""Notebook 10: LayerNorm, the river of vectors that it normalises, and both as one module."""
+"""Notebook 10: LayerNorm, Add & Norm, its module, and the river with the norm before."""
 
 import numpy as np
 
@@ -58,6 +58,7 @@ layer_norm = exercise(
     beta-unused: + beta → ∅
         beta is not used. It is a learned bias, added at the end.
     """,
+    story=True,
 )  # fmt: skip
 
 
@@ -69,6 +70,84 @@ def whole(fn):
     except Exception:  # PyTorch takes no mean of whole numbers
         alike = True
     return {"whole numbers give what the same floats give": alike}
+
+
+add_and_norm = exercise(
+    course.add_and_norm,
+    hints="""Which comes first in the name?
+    layer_norm of the sum x + sublayer_out, with gamma, beta and eps.""",
+    probes=[("one word", [WORD], [OUT], ONES, ZEROS), ("eps=0.5", FLATTER, FLAT, GAMMA, BETA, 0.5),
+            ("two words", [WORD, OUT], [OUT, [3.0, 0.0, 1.0, 9.0]], GAMMA, BETA),
+            ("a batch of two sentences", 9 * numbers(2, 3, 5) + 1, numbers(2, 3, 5), *FIVE)],
+    slips="""
+    x-missing: x + sublayer_out → sublayer_out
+        The residual is missing: only the sublayer's output is normalised. Add x to it first.
+    sublayer-normalised-only: layer_norm(x + sublayer_out → x + layer_norm(sublayer_out
+        The sublayer's output is normalised, then x is added. Add first, then normalise the sum.
+    x-normalised-only: layer_norm(x + → sublayer_out + layer_norm(x ⊕ x sublayer_out → x
+        Only x is normalised, then the output is added. Add first, then normalise the sum.
+    x-added-after: layer_norm(x + → x + layer_norm(x +
+        x is added once more after the norm. In post-norm the norm comes last.
+    over-everything: layer_norm(x + sublayer_out, gamma, → (lambda z, g, b, e: g * (z - z.mean()) \\
+            / np.sqrt(z.var() + e) + b)(x + sublayer_out, gamma,
+        One mean and one variance serve all words. Each word is normalised alone: axis=-1.
+    multiplied: x + sublayer_out → x * sublayer_out
+        x and the sublayer's output are multiplied. A residual connection adds them.
+    eps-ignored: , eps) → )
+        eps has no effect. Hand it on to the norm.
+    gamma-and-beta-swapped: gamma, beta → beta, gamma
+        gamma and beta are exchanged: layer_norm takes the gain first, then the bias.
+    """,
+    story=True,
+)  # fmt: skip
+
+LayerNorm = exercise(
+    """
+    class LayerNorm(nn.Module):
+        def __init__(self, d_model, eps=1e-5):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(d_model))
+            self.bias = nn.Parameter(torch.zeros(d_model))
+            self.eps = eps
+
+        def forward(self, x):
+            mean = x.mean(dim=-1, keepdim=True)
+            variance = x.var(dim=-1, keepdim=True, correction=0)
+            return self.weight * (x - mean) / torch.sqrt(variance + self.eps) + self.bias
+    """,
+    hints="""What is learned, and so must be an nn.Parameter? And by which number does x.var divide?
+    nn.Parameter of torch.ones and of torch.zeros; in forward, x.var with correction=0.""",
+    slips="""
+    unbiased: , correction=0 → ∅
+        x.var and x.std divide by d - 1 by default. LayerNorm divides by d: correction=0.
+    eps-outside: torch.sqrt(variance + self.eps) → (torch.sqrt(variance) + self.eps)
+        eps is added outside the root. It belongs inside, to the variance.
+    eps-ignored: self.eps = eps → self.eps = 1e-5
+        The argument eps has no effect. Keep it in self, and add it to the variance.
+    over-everything: .mean(dim=-1, keepdim=True) → .mean() ⊕ .var(dim=-1, keepdim=True, → .var(
+        One mean and one variance serve all words. Each word has its own: dim=-1, keepdim=True.
+    rms-norm: (x - mean) → x ⊕ var(dim=-1, keepdim=True, correction=0) → square().mean(-1, True)
+        This is RMSNorm: the mean is not taken away, neither from x nor in the variance.
+    in-place: (x - mean) → x.sub_(mean)
+        x is changed in place, for whoever handed it in too. Make a new tensor: x = x - mean.
+    not-learned: nn.Parameter(torch → (torch
+        weight and bias are plain tensors, which no training changes. Make each an nn.Parameter.
+    """,
+    backends=("torch",),
+)
+LayerNorm.module("its parameters, and one sentence", (5,), numbers(3, 5) + 1)
+LayerNorm.module("a batch of two, eps=0.5", (4, 0.5), numbers(2, 3, 4) + 1)
+
+
+@LayerNorm.experiment("before any training")
+def untrained(fn):
+    from unittest.mock import patch
+
+    with patch("torch.nn.functional.layer_norm") as ready:
+        model = fn.function(4)
+        model(model.weight[None])
+    found = {"weight": model.weight.tolist(), "bias": model.bias.tolist()}
+    return found | {"it works without nn.LayerNorm and F.layer_norm": not ready.called}
 
 
 pre_norm = exercise(
@@ -144,79 +223,3 @@ pre_norm_stack = exercise(
         The last norm takes the row of the last sublayer. Its own is the last row, -1.
     """,
 )  # fmt: skip
-
-add_and_norm = exercise(
-    course.add_and_norm,
-    hints="""Which comes first in the name?
-    layer_norm of the sum x + sublayer_out, with gamma, beta and eps.""",
-    probes=[("one word", [WORD], [OUT], ONES, ZEROS), ("eps=0.5", FLATTER, FLAT, GAMMA, BETA, 0.5),
-            ("two words", [WORD, OUT], [OUT, [3.0, 0.0, 1.0, 9.0]], GAMMA, BETA),
-            ("a batch of two sentences", 9 * numbers(2, 3, 5) + 1, numbers(2, 3, 5), *FIVE)],
-    slips="""
-    x-missing: x + sublayer_out → sublayer_out
-        The residual is missing: only the sublayer's output is normalised. Add x to it first.
-    sublayer-normalised-only: layer_norm(x + sublayer_out → x + layer_norm(sublayer_out
-        The sublayer's output is normalised, then x is added. Add first, then normalise the sum.
-    x-normalised-only: layer_norm(x + → sublayer_out + layer_norm(x ⊕ x sublayer_out → x
-        Only x is normalised, then the output is added. Add first, then normalise the sum.
-    x-added-after: layer_norm(x + → x + layer_norm(x +
-        x is added once more after the norm. In post-norm the norm comes last.
-    over-everything: layer_norm(x + sublayer_out, gamma, → (lambda z, g, b, e: g * (z - z.mean()) \\
-            / np.sqrt(z.var() + e) + b)(x + sublayer_out, gamma,
-        One mean and one variance serve all words. Each word is normalised alone: axis=-1.
-    multiplied: x + sublayer_out → x * sublayer_out
-        x and the sublayer's output are multiplied. A residual connection adds them.
-    eps-ignored: , eps) → )
-        eps has no effect. Hand it on to the norm.
-    gamma-and-beta-swapped: gamma, beta → beta, gamma
-        gamma and beta are exchanged: layer_norm takes the gain first, then the bias.
-    """,
-)  # fmt: skip
-
-LayerNorm = exercise(
-    """
-    class LayerNorm(nn.Module):
-        def __init__(self, d_model, eps=1e-5):
-            super().__init__()
-            self.weight = nn.Parameter(torch.ones(d_model))
-            self.bias = nn.Parameter(torch.zeros(d_model))
-            self.eps = eps
-
-        def forward(self, x):
-            mean = x.mean(dim=-1, keepdim=True)
-            variance = x.var(dim=-1, keepdim=True, correction=0)
-            return self.weight * (x - mean) / torch.sqrt(variance + self.eps) + self.bias
-    """,
-    hints="""What is learned, and so must be an nn.Parameter? And by which number does x.var divide?
-    nn.Parameter of torch.ones and of torch.zeros; in forward, x.var with correction=0.""",
-    slips="""
-    unbiased: , correction=0 → ∅
-        x.var and x.std divide by d - 1 by default. LayerNorm divides by d: correction=0.
-    eps-outside: torch.sqrt(variance + self.eps) → (torch.sqrt(variance) + self.eps)
-        eps is added outside the root. It belongs inside, to the variance.
-    eps-ignored: self.eps = eps → self.eps = 1e-5
-        The argument eps has no effect. Keep it in self, and add it to the variance.
-    over-everything: .mean(dim=-1, keepdim=True) → .mean() ⊕ .var(dim=-1, keepdim=True, → .var(
-        One mean and one variance serve all words. Each word has its own: dim=-1, keepdim=True.
-    rms-norm: (x - mean) → x ⊕ var(dim=-1, keepdim=True, correction=0) → square().mean(-1, True)
-        This is RMSNorm: the mean is not taken away, neither from x nor in the variance.
-    in-place: (x - mean) → x.sub_(mean)
-        x is changed in place, for whoever handed it in too. Make a new tensor: x = x - mean.
-    not-learned: nn.Parameter(torch → (torch
-        weight and bias are plain tensors, which no training changes. Make each an nn.Parameter.
-    """,
-    backends=("torch",),
-)
-LayerNorm.module("its parameters, and one sentence", (5,), numbers(3, 5) + 1)
-LayerNorm.module("a batch of two, eps=0.5", (4, 0.5), numbers(2, 3, 4) + 1)
-
-
-@LayerNorm.experiment("before any training")
-def untrained(fn):
-    from unittest.mock import patch
-
-    with patch("torch.nn.functional.layer_norm") as ready:
-        model = fn.function(4)
-        model(model.weight[None])
-    found = {"weight": model.weight.tolist(), "bias": model.bias.tolist()}
-    return found | {"it works without nn.LayerNorm and F.layer_norm": not ready.called}
