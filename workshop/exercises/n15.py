@@ -37,6 +37,7 @@ rms_norm = exercise(
     gamma-ignored: gamma * x → x
         gamma is not used. It is learned, one number for each feature, and multiplies the result.
     """,
+    story=True,
 )  # fmt: skip
 
 route = exercise(
