@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from helpers.cache import KeyValueCache
 from helpers.masks import Mask, attend, causal_mask, fit, for_each_head, masked_softmax
 from helpers.modern import LayerOptions, ModernHeads
+from helpers.rotary import Rope
 from helpers.shapes import check_positive, check_rate, need, shaped
 
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
@@ -89,7 +90,7 @@ class MultiHeadAttention(Attention, ModernHeads):
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int, *, d_head: int | None = None,
-                 num_kv_heads: int | None = None, rope: float | None = None,
+                 num_kv_heads: int | None = None, rope: float | Rope | None = None,
                  window: int | None = None, qk_norm: bool = False, eps: float = 1e-5,
                  dropout: float = 0.0, bias: bool = True) -> None:  # fmt: skip
         check_positive(d_in=d_in, d_out=d_out, num_heads=num_heads, d_head=d_head,

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from helpers.rotary import rotate
+from helpers.rotary import Rope, rotate
 from helpers.shapes import check_positive, need
 
 
@@ -19,7 +19,7 @@ class LayerOptions:
 
     d_head: int | None = None  # features of each head; None: d_model / num_heads
     num_kv_heads: int | None = None  # heads of keys and values; None: as many as of queries
-    rope: float | None = None  # base of the speeds at which queries and keys turn by their places
+    rope: float | Rope | None = None  # the speeds, or their base, at which queries and keys turn
     window: int | None = None  # how many of the newest keys a query sees; None: all
     qk_norm: bool = False  # RMSNorm of each query and key
     dropout: float = 0.0  # of the attention weights, and of what each sub-layer adds
@@ -58,7 +58,8 @@ class ModernHeads:
 
     num_kv_heads: each group of num_heads / num_kv_heads heads shares keys and values. Ainslie et
         al. (2023).
-    rope: queries and keys are turned by their places, at speeds of this base. Su et al. (2021).
+    rope: queries and keys are turned by their places, at these speeds or at those of this base. Su
+        et al. (2021).
     qk_norm: before that, RMSNorm, with `eps`, of each query and key. Henry et al. (2020).
     window: a query sees that many of the newest keys. Beltagy et al. (2020).
     """
@@ -67,12 +68,13 @@ class ModernHeads:
     num_kv_heads: int
     d_head: int
 
-    def modernise(self, rope: float | None, window: int | None, qk_norm: bool, eps: float) -> None:
+    def modernise(self, rope: float | Rope | None, window: int | None, qk_norm: bool,
+                  eps: float) -> None:  # fmt: skip
         """Take the options. Raises ValueError for one out of its range."""
         H, shared, d_head = self.num_heads, self.num_kv_heads, self.d_head
         need(H % shared == 0, "num_kv_heads", shared, f"a divisor of num_heads = {H}")
         need(rope is None or d_head % 2 == 0, "d_head", d_head, "even: rope turns pairs")
-        check_positive(rope=rope, window=window)
+        check_positive(rope=None if isinstance(rope, Rope) else rope, window=window)
         self.rope, self.window, self.qk_norm = rope, window, qk_norm
         self.norm_q = nn.RMSNorm(d_head, eps=eps) if qk_norm else None
         self.norm_k = nn.RMSNorm(d_head, eps=eps) if qk_norm else None

@@ -13,6 +13,7 @@ from torch import Tensor, float64, nn
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
 from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
 from helpers.pretrained import SentenceEncoder
+from helpers.rotary import Rope
 from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
 from workshop.machine.of_modules import describe, is_part
 from workshop.machine.program import Program
@@ -20,6 +21,8 @@ from workshop.machine.program import Program
 PRE = {"pre_norm": True, "activation": "gelu_tanh"}
 LLAMA = {"pre_norm": True, "rms_norm": True, "rope": 100.0, "gated": True, "activation": "silu",
          "bias": False, "num_kv_heads": 2}  # fmt: skip
+STRETCHED = Rope(9.0, 2.5, trained=4, least=0.2, most=0.5)
+YARN = Rope(100.0, 4.0, trained=40, least=1.0, most=5.0, by_pairs=True, louder=1.2)
 NORMED = {"num_kv_heads": 2, "qk_norm": True, "rms_norm": True, "gated": True}
 WORDS = Tokenizer(WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
 
@@ -133,7 +136,19 @@ CASES: dict[str, Callable[[], Case]] = {
     "llama": lambda: drawn(15, DecoderOnly(11, 7, 8, 4, 6, 2, window=3, **LLAMA), 11),
     "qwen": lambda: drawn(
         21,
-        DecoderOnly(11, 7, 6, 4, 8, 1, d_head=4, qk_norm=True, tie_weights=True, eps=0.1, **LLAMA),
+        DecoderOnly(
+            11,
+            7,
+            6,
+            4,
+            8,
+            1,
+            d_head=4,
+            qk_norm=True,
+            tie_weights=True,
+            eps=0.1,
+            **LLAMA | {"rope": YARN},
+        ),
         11,
     ),
     "mixtral": lambda: drawn(17, DecoderOnly(11, 7, 4, 2, 5, 1, num_experts=3, **LLAMA), 11),
@@ -142,7 +157,10 @@ CASES: dict[str, Callable[[], Case]] = {
         19, MultiHeadAttention(6, 6, 3, d_head=2, num_kv_heads=1, qk_norm=True), 6, 6
     ),
     "one turned head": lambda: drawn(
-        22, MultiHeadAttention(5, 4, 1, rope=9.0, window=2, qk_norm=True), 5, how={"causal": True}
+        22,
+        MultiHeadAttention(5, 4, 1, rope=STRETCHED, window=2, qk_norm=True),
+        5,
+        how={"causal": True},
     ),
     "many words": lambda: drawn(23, DecoderOnly(4100, 7, 2, 1, 4, 1), 4100),
     "rms decoder": lambda: drawn(20, Decoder(8, 4, 6, 1, activation="gelu", **NORMED), 8, 8),

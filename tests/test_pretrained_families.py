@@ -47,7 +47,18 @@ BERTS = [{}, {"head": False}, {"hidden_act": "gelu_new", "layer_norm_eps": 0.1},
          {"hidden_act": "relu", "type_vocab_size": 1, "num_attention_heads": 1}]  # fmt: skip
 GPT2S = [{}, {"head": False}, {"n_inner": None}, {"tie_word_embeddings": False},
          {"activation_function": "gelu", "layer_norm_epsilon": 0.01}]  # fmt: skip
+THETA, LENGTH = {"rope_theta": 1e4}, {"original_max_position_embeddings": 9}
+LLAMA3 = THETA | LENGTH | {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 0.05,
+                           "high_freq_factor": 1.0}  # fmt: skip
+YARN = THETA | LENGTH | {"rope_type": "yarn", "factor": 4.0}
+ROPES = [
+    THETA | {"rope_type": "linear", "factor": 2.5},
+    *(LLAMA3, YARN),
+    YARN | {"factor": 8, "beta_fast": 1, "beta_slow": 0.1, "attention_factor": 1.5},
+]
 DECODERS = [*(("gpt2", 0, says) for says in GPT2S),
+            *(("llama", n, {"rope_parameters": says, "head_dim": 16, "max_position_embeddings": 40})
+              for n, says in enumerate(ROPES)),
             *((kind, n, small.drawn(kind, n)) for kind in LLAMAS for n in range(10))]  # fmt: skip
 
 
@@ -85,6 +96,33 @@ def test_logits_and_texts_equal_those_of_transformers(kind, seed, says, tmp_path
     with torch.no_grad():
         ours.pad_id, padded = 0, ids * real
         assert near(ours(padded)[real], theirs(padded, attention_mask=real.long()).logits[real])
+
+
+@LLAMA
+@pytest.mark.parametrize("says", ROPES)
+def test_every_layer_of_a_stretched_model_gives_what_theirs_gives(kind, says, tmp_path):
+    """Far behind the length that was learned, too. In float64: the vectors grow to 16."""
+    theirs = write(tmp_path, kind, rope_parameters=says, head_dim=16, max_position_embeddings=40)
+    ours, found = load_llama(tmp_path).double(), []
+    for part in (*ours.layers, ours.norm):
+        part.register_forward_hook(lambda module, given, out: found.append(out))
+    ids = torch.from_numpy(np.random.default_rng(0).integers(1, 41, (2, 40)))
+    with torch.no_grad():
+        ours(ids)
+        _, *expected = theirs.double()(ids, output_hidden_states=True).hidden_states
+    *between, _, last = found  # theirs keeps the last layer's vectors after the norm
+    assert all(map(near, [*between, last], expected, [1e-5] * len(expected)))
+
+
+@LLAMA
+@pytest.mark.parametrize("says", ROPES)
+def test_older_files_say_in_another_place_how_rope_is_stretched(kind, says, tmp_path):
+    write(tmp_path, kind, rope_parameters=says)
+    newer = load_llama(tmp_path).layers[0].attention.rope
+    older = {"type" if key == "rope_type" else key: value for key, value in says.items()}
+    base = older.pop("rope_theta")
+    change_config(tmp_path, rope_parameters=..., rope_scaling=older, rope_theta=base)
+    assert load_llama(tmp_path).layers[0].attention.rope == newer
 
 
 @LLAMA
@@ -206,8 +244,7 @@ def test_key_that_is_missing_in_the_config_is_named(kind, checkpoint):
         (checkpoint / "config.json").write_text(whole)
 
 
-ROPE = {"rope_type": "default", "rope_theta": 1e4}
-LLAMA3 = ROPE | {"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}
+ROPE = THETA | {"rope_type": "default"}
 # Values of config.json that are refused: each is named, and said as it is.
 WRONG = {
     "bert": {"model_type": ["roberta"], "hidden_act": [["gelu"]], "layer_norm_eps": [-1e-12, NAN],
@@ -218,7 +255,9 @@ WRONG = {
     "llama": {"model_type": [["llama"]], "rms_norm_eps": ["1e-5"], "mlp_bias": [True],
               "num_key_value_heads": [3, 8, 2.0], "attention_bias": [True], "sliding_window": [4],
               "rope_parameters": [ROPE | {"partial_rotary_factor": 0.5}, [1e4],
-                                  {"rope_theta": 1e4}, ROPE | {"rope_type": "dynamic"}],
+                                  {"rope_theta": 1e4}, ROPE | {"rope_type": "dynamic"},
+                                  YARN | {"factor": None}, YARN | {"mscale": 1.0},
+                                  YARN | {"beta_fast": 0.5}, LLAMA3 | {"factor": 0.5}],
               "rope_scaling": [LLAMA3], "rope_theta": [-1e4, 0, 10**400, NAN, True],
               "rope_interleaved": [True], "auto_map": [{"AutoModel": "x.y"}]},
     "mistral": {"sliding_window": [0], "layer_types": [[FULL] * 3]},
@@ -247,7 +286,10 @@ CONFIGS = [  # what is needed is said; and what fits in itself must fit the tens
     ("llama", {"num_key_value_heads": 1}, r"k_proj.weight has shape \(12, 20\), but must have \(6"),
     ("llama", {"head_dim": 5}, "head_dim is 5, but must be even"),
     ("llama", {"num_hidden_layers": 2}, "model.layers.2.input_layernorm.weight has no place"),
-    ("llama", {"rope_parameters": LLAMA3}, "must hold rope_type 'default', rope_theta and no more"),
+    ("llama", {"rope_parameters": ROPE | LENGTH}, "must hold rope_type, rope_theta, and no more"),
+    ("llama", {"rope_parameters": YARN | {"factor": "4"}}, "hold a positive number as factor"),
+    ("llama", {"rope_parameters": YARN | {"beta_slow": 32}}, "least is 32.0, but must be betw"),
+    ("llama", {"rope_scaling": YARN}, "rope_scaling is .* must be null beside rope_parameters"),
     ("llama", {"rope_parameters": ROPE | {"rope_theta": -1e4}}, "rope_theta is -10000.0, but must"),
     ("llama", {"rope_theta": 500.0}, "rope_theta is 500.0, but must be 10000.0, as in rope_para"),
     ("llama", {"num_attention_heads": 10**30, "num_key_value_heads": 1}, "impossible sizes"),

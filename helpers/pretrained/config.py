@@ -18,7 +18,7 @@ NEEDED = {
     **dict.fromkeys(["is_decoder", "is_encoder_decoder", "add_cross_attention"], False),
     **dict.fromkeys(["scale_attn_by_inverse_layer_idx", "reorder_and_upcast_attn"], False),
     **dict.fromkeys(["attention_bias", "mlp_bias"], False),
-    **{"scale_attn_weights": True, "position_embedding_type": "absolute", "rope_scaling": None},
+    **{"scale_attn_weights": True, "position_embedding_type": "absolute"},
 }
 # Keys that change nothing in the forward pass without dropout.
 INERT = {

@@ -19,6 +19,7 @@ from helpers.pretrained.config import Config
 from helpers.pretrained.encoder import SentenceEncoder
 from helpers.pretrained.files import CONFIG, fitting_tokenizer, read_weights
 from helpers.pretrained.tensors import HEAD, Dtypes, Place, Tensors, check_places, filled
+from helpers.pretrained.turning import rope_of
 
 
 @dataclass(frozen=True)
@@ -131,9 +132,9 @@ def load_gpt2(folder: str | Path) -> DecoderOnly:
 def load_llama(folder: str | Path) -> DecoderOnly:
     """Load a Llama, Mistral, Qwen3 or Mixtral checkpoint into our DecoderOnly, ready for use.
 
-    Weights of 16 bits become float32, exactly. Every layer must be alike, and RoPE unscaled. Raises
-    as `load_bert` does; no tokenizer is needed. Touvron et al. (2023); Jiang et al. (2023, 2024);
-    Yang et al. (2025).
+    Weights of 16 bits become float32, exactly. Every layer must be alike; RoPE may be stretched as
+    "linear", "llama3" or "yarn" do it. Raises as `load_bert` does; no tokenizer is needed. Touvron
+    et al. (2023); Jiang et al. (2023, 2024); Yang et al. (2025).
     """
     return _load(folder, *LLAMAS)
 
@@ -172,24 +173,7 @@ def _rope_and_window(config: Config, kind: str, options: dict[str, Any]) -> dict
         config.refuse("head_dim", "be even: RoPE turns pairs of features")
     if options.get("top_k", 0) > options.get("num_experts", 0):
         config.refuse("num_experts_per_tok", f"be at most {options['num_experts']}, all experts")
-    return {"rope": _base(config, kind), "window": _window(config, kind)}
-
-
-def _base(config: Config, kind: str) -> float:
-    """The base of RoPE's speeds: rope_theta, which newer files keep in rope_parameters."""
-    config.asked.add("rope_parameters")
-    if (said := config.entries.get("rope_parameters")) is None:
-        config.fill("rope_theta", lambda _: 1e6 if kind == "mixtral" else 1e4)
-    else:
-        keys = {"rope_type", "rope_theta"}
-        if not isinstance(said, dict) or {*said} != keys or said["rope_type"] != "default":
-            config.refuse("rope_parameters", "hold rope_type 'default', rope_theta and no more")
-        config.fill("rope_theta", lambda _: said["rope_theta"])
-        if config.entries["rope_theta"] != said["rope_theta"]:
-            config.refuse("rope_theta", f"be {said['rope_theta']!r}, as in rope_parameters")
-    needed = "be a number from 1 to 1e30"
-    base = config.get("rope_theta", needed, lambda x: type(x) in (int, float) and 1 <= x <= 1e30)
-    return float(base)  # 10**25 is a number in JSON, but no int64
+    return {"rope": rope_of(config, kind), "window": _window(config, kind)}
 
 
 def _window(config: Config, kind: str) -> int | None:

@@ -131,14 +131,15 @@ function rootMeanSquared(row, out, eps, gain, width = row.length) {
   }
 }
 
-/** Pairs of features turned, each by its place times the speed of the pair. */
-export const speedOf = (j, d, base) => base ** ((j - (j % 2)) / d);
-function rotated({ data, rows, columns }, base) {
-  const slow = range(columns, (j) => speedOf(j, columns, base));
+/** Pairs of features turned, each by its place times the speed of the pair; all grow by `louder`. */
+export const speedOf = (j, d, { base, slower }) =>
+  base ** (((j % 2) - j) / d) * (slower?.[j >> 1] ?? 1);
+function rotated({ data, rows, columns }, how) {
+  const speeds = range(columns, (j) => speedOf(j, columns, how));
   return filled(rows, columns, (i, j, at) => {
-    const angle = i / slow[j];
+    const angle = i * speeds[j];
     const across = data[at + (j % 2 ? -1 : 1)] * Math.sin(angle);
-    return data[at] * Math.cos(angle) + (j % 2 ? across : -across);
+    return (how.louder ?? 1) * (data[at] * Math.cos(angle) + (j % 2 ? across : -across));
   });
 }
 
@@ -181,7 +182,7 @@ const KINDS = {
     filled(rows, stop - start, (i, j) => data[i * columns + start + j]),
   scores: (ids, _, q, k) => product(q, turned(k)),
   scale: (ids, { by }, scores) => each(scores, (x) => x / by),
-  rotate: (ids, { base }, x) => rotated(x, base),
+  rotate: (ids, how, x) => rotated(x, how),
   mask: (ids, { window }, scores) => hiding(scores, window),
   softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
   shares: (ids, { temperature }, x) => byRow(x, (row, out) => portions(row, out, temperature)),

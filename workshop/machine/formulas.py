@@ -51,11 +51,14 @@ def rms_norm(x: np.ndarray, gain: Any = 1.0, *, eps: float, width: int = 0) -> n
     return (parts / size * gain).reshape(x.shape)
 
 
-def turned(x: np.ndarray, base: float) -> np.ndarray:
-    """Each pair of features (2i, 2i + 1) turned by place · base^(−2i/d). Su et al. (2021)."""
+def turned(x: np.ndarray, base: float, slower: Any = 1.0, louder: float = 1.0) -> np.ndarray:
+    """Each pair of features (2i, 2i + 1) turned by place · base^(−2i/d). Su et al. (2021).
+
+    `slower` is what is left of each pair's speed, (d/2,); the vectors grow by `louder`.
+    """
     T, d = x.shape
-    angle = np.arange(T)[:, None] / base ** (np.arange(0, d, 2) / d)  # (T, d/2)
-    even, odd = x[:, 0::2], x[:, 1::2]
+    angle = np.arange(T)[:, None] / base ** (np.arange(0, d, 2) / d) * slower  # (T, d/2)
+    even, odd = louder * x[:, 0::2], louder * x[:, 1::2]
     pairs = even * np.cos(angle) - odd * np.sin(angle), even * np.sin(angle) + odd * np.cos(angle)
     return np.stack(pairs, axis=-1).reshape(T, d)
 
@@ -91,7 +94,7 @@ FORMULAS: dict[str, Callable[..., np.ndarray]] = {
     "split": lambda ids, x, start, stop: x[:, start:stop],
     "scores": lambda ids, q, k: q @ k.T,
     "scale": lambda ids, scores, by: scores / by,
-    "rotate": lambda ids, x, base: turned(x, base),
+    "rotate": lambda ids, x, **how: turned(x, **how),
     "mask": lambda ids, scores, window=None: hidden_later(scores, window),
     "softmax": lambda ids, x, temperature=1.0: softmax(x / temperature),
     "shares": lambda ids, x, temperature: shares(x, temperature),

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers import layers, models
+from helpers.rotary import Rope
 from workshop.arguments import as_array
 from workshop.machine import program as ops
 from workshop.machine.program import Program
@@ -77,13 +78,22 @@ def attention(p: Program, at: str, module: layers.MultiHeadAttention, x: str,
 
 def _since(module: layers.MultiHeadAttention) -> ops.Since:
     """Those of its options that a module has."""
-    said = {key: getattr(module, key, None) for key in ("num_kv_heads", "rope", "window")}
+    said = {key: getattr(module, key, None) for key in ("num_kv_heads", "window")}
+    said |= {"turning": _turning(getattr(module, "rope", None), module.d_head)}
     norm = getattr(module, "norm_q", None)
     return ops.Since(**said, **({"eps": _eps(norm)} if _normalises(norm) else {}))
 
 
+def _turning(rope: float | Rope | None, d: int) -> dict[str, Any] | None:
+    """How fast pairs turn: by base^(−2i/d), each slower by its own factor; all grow alike."""
+    if not isinstance(rope, Rope):
+        return rope and {"base": rope}
+    slower = rope.speeds(d) / Rope(rope.base).speeds(d)
+    return {"base": rope.base, "slower": slower.tolist(), "louder": rope.louder}
+
+
 def _check_places(since: ops.Since, memory: str | None, causal: bool) -> None:
-    if memory is not None and (since.rope or since.window):
+    if memory is not None and (since.turning or since.window):
         raise ValueError("memory is given, but rope and window are for places in one text")
     if since.window and not causal:
         raise ValueError(f"window is {since.window}, but needs causal=True")

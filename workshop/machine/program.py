@@ -271,7 +271,7 @@ class Since(NamedTuple):
     """What attentions since 2017 do besides; nothing of it unless said."""
 
     num_kv_heads: int | None = None  # of keys and values, each for a group of heads
-    rope: float | None = None  # the base of the speeds at which queries and keys turn
+    turning: Mapping[str, Any] | None = None  # of "rotate": how fast queries and keys turn
     window: int | None = None  # how many of the newest words are seen
     eps: float = 1e-5  # of the norms of queries and keys
 
@@ -300,9 +300,9 @@ def _part(p: Program, home: str, letter: str, whole: str, h: int, num_heads: int
         note = NOTES[letter] if several == 1 else f"of heads {first}–{first + several - 1}"
         name = p.add(f"{home}/{letter}", "split", whole, start=group * width,
                      stop=(group + 1) * width, title=letter, note=note, colour=letter)  # fmt: skip
-    if since.rope is None or letter == "v":
+    if since.turning is None or letter == "v":
         return name
-    return p.add(f"{home}/{letter} turned", "rotate", name, base=since.rope, colour=letter,
+    return p.add(f"{home}/{letter} turned", "rotate", name, **since.turning, colour=letter,
                  title=f"{letter} turned", note="by its place")  # fmt: skip
 
 

@@ -137,13 +137,15 @@ const MADE = {
   scores: ({ row, cell, j }) => sumOf(row().map((x, k) => times(x, cell(1, j, k)))),
   scale: ofOne((x, n, { op }) => `${x} ÷ ${root(op.options.by) ?? n(op.options.by)}`),
   rotate({ cell, i, j, size, op }) {
-    const [odd, d, { base }] = [j % 2, size(0).columns, op.options];
+    const [odd, d, { base, slower, louder = 1 }] = [j % 2, size(0).columns, op.options];
     const [own, other] = [cell(0, i, j), cell(0, i, j + (odd ? -1 : 1))];
-    const angle = `${i} ÷ ${base}^(${j - odd} ÷ ${d})`;
     const build = (n, middle) => {
-      const by = middle(i / speedOf(j, d, base));
+      const left = slower ? ` × ${middle(slower[j >> 1])}` : "";
+      const angle = `${i} ÷ ${base}^(${j - odd} ÷ ${d})${left}`;
+      const by = middle(i * speedOf(j, d, op.options));
       const [along, across] = [`${n(own.x)} × cos(${by})`, `${n(other.x)} × sin(${by})`];
-      return `angle: ${angle} = ${by}; ` + (odd ? `${across} + ${along}` : `${along} − ${across}`);
+      const sum = odd ? `${across} + ${along}` : `${along} − ${across}`;
+      return `angle: ${angle} = ${by}; ${louder === 1 ? sum : `${middle(louder)} × (${sum})`}`;
     };
     return { build, from: odd ? [other, own] : [own, other] };
   },
