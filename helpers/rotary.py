@@ -62,14 +62,14 @@ class Rope:
         return 1 - ((torch.arange(d // 2, dtype=torch.float64) - first) / step).clamp(0, 1)
 
 
-def rotate(x: Tensor, rope: float | Rope, past: int = 0) -> Tensor:
+def rotate(x: Tensor, base: float | Rope, past: int = 0) -> Tensor:
     """Turn each pair of features (2i, 2i + 1) by its place times its speed: (…, T, d) → (…, T, d).
 
-    `rope` says the speeds; a number is their base: base^(−2i/d). The first of the T vectors has the
-    place `past`. Of two vectors turned so, the dot product depends on how far apart they stand, not
-    on where. Su et al. (2021), section 3.4.2.
+    The speeds are base^(−2i/d), or those of a Rope. The first of the T vectors has the place
+    `past`. Of two vectors turned so, the dot product depends on how far apart they stand, not on
+    where. Su et al. (2021), section 3.4.2.
     """
-    rope = rope if isinstance(rope, Rope) else Rope(rope)
+    rope = base if isinstance(base, Rope) else Rope(base)
     cos, sin = _turns(past, *x.shape[-2:], rope, x.dtype, x.device)  # (T, d) each
     partner = x.unflatten(-1, (-1, 2)).flip(-1).flatten(-2)  # of a, b, a, b …: b, a, b, a …
     return x * cos + partner * sin
