@@ -14,7 +14,14 @@ from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, Posit
 from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
 from helpers.pretrained import SentenceEncoder
 from helpers.rotary import Rope
-from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
+from workshop import (
+    feed_forward_step,
+    next_word_step,
+    norm_step,
+    positions_step,
+    product_step,
+    softmax_step,
+)
 from workshop.machine.of_modules import describe, is_part
 from workshop.machine.program import Program
 
@@ -181,6 +188,8 @@ def single_steps() -> dict[str, tuple[Program, dict[str, list[int]], list[dict]]
         "softmax": (softmax_step([1.5, -2, 0, 0.25], 4), words,
                     [{"at": "scaled", "option": "by", "value": 8.0}]),
         "add & norm": (norm_step(X, np.tanh), words, [gain, {"at": "add", "off": True}]),
+        "feed-forward": (feed_forward_step(X, Y.T, np.arange(4), Y, np.ones(3)), words,
+                         [{"at": "inputs"} | number]),
         "next word": (next_word_step(counts), {"text": [0, 4, 3]}, [{"at": "follows"} | number]),
         "positions": (positions_step(4), {"text": [0] * 7},
                       [{"at": "positions", "option": "d", "value": 8}]),

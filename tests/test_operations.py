@@ -11,7 +11,14 @@ from torch import nn
 from helpers import attention, blocks
 from helpers.layers import MultiHeadAttention, ResidualLayer
 from helpers.models import DecoderOnly
-from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
+from workshop import (
+    feed_forward_step,
+    next_word_step,
+    norm_step,
+    positions_step,
+    product_step,
+    softmax_step,
+)
 from workshop.machine.formulas import OFF, softmax
 from workshop.machine.of_arrays import of_arrays
 from workshop.machine.of_modules import describe
@@ -288,6 +295,9 @@ REFUSED = {
         (lambda: softmax_step([1, 2], 2.5), "d_k is 2.5, but must be a whole number"),
         (lambda: norm_step(EYE, EYE[:2]), r"sublayer has shape \(2, 3\), but must have that of x"),
         (lambda: norm_step(EYE, lambda x: x @ EYE[:2]), "sublayer failed on x: ValueError"),
+        (lambda: feed_forward_step(EYE, EYE[:2], EYE[0], EYE, EYE[0]),
+         r"W1 has shape \(2, 3\), but must be \(3, 3\), from inputs \(3, 3\)"),
+        (lambda: feed_forward_step(EYE, EYE, EYE[0], EYE, EYE[0, :2]), r"b2 has shape \(2,\)"),
         (lambda: next_word_step(-EYE), "table has shape .*numbers from -1"),
         (lambda: next_word_step(EYE[:2]), r"table has shape \(2, 3\).*must be \(V, V\)"),
         (lambda: positions_step(7), "d_model is 7, but must be even"),
@@ -327,6 +337,9 @@ def test_single_steps_compute_what_the_formulas_say():
     np.testing.assert_allclose(found["norm"], nn.functional.layer_norm(summed, (3,)))
     np.testing.assert_allclose(found["deviation before"], summed.std(1, correction=0)[:, None])
     np.testing.assert_allclose(found["mean after"], 0, atol=1e-12)
+    b1, b2 = torch.arange(4) - 1.5, torch.ones(3).double()
+    found = run(feed_forward_step(x, y.T, b1, y, b2), {})
+    np.testing.assert_allclose(found["written"], torch.relu(x @ y.T + b1) @ y + b2)
     found = run(positions_step(6), {"text": [0] * 9})
     P = blocks.sinusoidal_positions(9, 6)
     np.testing.assert_allclose(found["dot"], P @ P.T)

@@ -9,7 +9,7 @@ import numpy as np
 from helpers.attention import softmax
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
-from workshop import AttentionHeatmap, DropoutLab, Machine, matrix, predict
+from workshop import AttentionHeatmap, DropoutLab, Machine, feed_forward_step, matrix, predict
 from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
 rng = np.random.default_rng(0)
 T = len(tokens)
@@ -33,6 +33,7 @@ GALLERY = {
     "product": "Machine(product_step(X, X, ('Q', 'K', 'scores'), transposed=True), tokens)",
     "softmax": "Machine(softmax_step(scores[0, 0, 0], d_k=4), tokens)",
     "add & norm": "Machine(norm_step(X, np.tanh), tokens)",
+    "feed-forward": "Machine(feed_forward_step(X, X.T, X[:, 0], X, X[0]), tokens)",
     "next word": "Machine(next_word_step(weights[0, 0]), plain[0], plain, at='next')",
     "positions": "Machine(positions_step(6), range(20))",
     "numbers to type": (

@@ -6,6 +6,7 @@ from workshop.machine import steps
 Machine(product_step(X, W_q, ("X", "W_q", "q")), words, names={"X": ["food", "device"]})
 Machine(softmax_step(scores, d_k=64), words)
 Machine(norm_step(X, attend), words)
+Machine(feed_forward_step(X, W1, b1, W2, b2), words)
 Machine(next_word_step(chances), "a journey of a", tokens, at="next")
 Machine(positions_step(6), range(40))
 """
@@ -93,6 +94,27 @@ def norm_step(x: Any, sublayer: Any, eps: float = 1e-5) -> Program:
     p.knobs = [{"label": label, "at": f"norm/{name}", "value": value, "min": -3, "max": 3,
                 "step": 0.05} for label, name, value in
                (("γ, gain", "gain", 1), ("β, shift", "shift", 0))]  # fmt: skip
+    return p
+
+
+def feed_forward_step(inputs: Any, W1: Any, b1: Any, W2: Any, b2: Any) -> Program:
+    """inputs (T, d) through the neurons of W1 (d, d_ff), b1, ReLU, W2 (d_ff, d) and b2.
+
+    Raises ValueError for shapes that do not fit. Paper, section 3.3.
+    """
+    x, W1, W2 = _matrix("inputs", inputs), _matrix("W1", W1), _matrix("W2", W2)
+    b1, b2 = (as_floats(name, as_array(name, b)) for name, b in (("b1", b1), ("b2", b2)))
+    found = [a.shape for a in (W1, b1, W2, b2)]
+    wanted = [(x.shape[1], W1.shape[1]), W1.shape[1:], (W1.shape[1], W2.shape[1]), W2.shape[1:]]
+    for name, has, need in zip(("W1", "b1", "W2", "b2"), found, wanted, strict=True):
+        if has != need:
+            raise ValueError(f"{name} has shape {has}, but must be {need}, from inputs {x.shape}")
+    p = Program(step="hidden")
+    _given(p, "inputs", x)
+    p.add("heard", "linear", "inputs", weights={"W1": W1, "b": b1}, title="heard", note="W1, b1")
+    p.add("hidden", "relu", "heard", title="hidden", note="who is awake")
+    p.add("written", "linear", "hidden", weights={"W2": W2, "b": b2}, title="written",
+          note="W2, b2", colour="context")  # fmt: skip
     return p
 
 
