@@ -139,7 +139,7 @@ FROM = {"examples": "00", "writer": "12", "training": "13",
         "pretrained": "14", "inside": "14", "adapters": "15"}  # fmt: skip
 # What does more than its lesson: its small form, after which the same notebook may go on with it.
 GROWN = {"KeyValueCache": "attend_cached", "generate": "greedy_decode",
-         "MultiHeadAttention": "MultiHeadAttention"}  # fmt: skip
+         "MultiHeadAttention": "MultiHeadAttention", "EncoderLayer": "EncoderLayer"}  # fmt: skip
 PARTS = {"ResidualLayer", "Stack"}  # held equal through EncoderLayer and make_stack
 
 

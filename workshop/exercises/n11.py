@@ -1,4 +1,4 @@
-"""Notebook 11: the feed-forward network, the encoder layer, its size, its stack, its module."""
+"""Notebook 11: the feed-forward network, the encoder layer twice, its size, its stack."""
 
 import numpy as np
 
@@ -59,7 +59,50 @@ feed_forward = exercise(
     residual-inside: np.max → x + np.max
         x is added to the result. The residual belongs to Add & Norm, around the network.
     """,
+    story=True,
 )  # fmt: skip
+
+EncoderLayer = exercise(
+    """
+    class EncoderLayer(nn.Module):
+        def __init__(self, d_model, num_heads, d_ff):
+            super().__init__()
+            self.attention = MultiHeadAttention(d_model, d_model, num_heads)
+            self.norm1 = nn.LayerNorm(d_model)
+            self.feed_forward = FeedForward(d_model, d_ff)
+            self.norm2 = nn.LayerNorm(d_model)
+
+        def forward(self, x, mask=None):
+            h = self.norm1(x + self.attention(x, mask))
+            return self.norm2(h + self.feed_forward(h))
+    """,
+    hints="""Which four parts are made once, and in which order does forward use them?
+    h = norm1 of x + attention(x, mask); then norm2 of h + feed_forward(h).""",
+    slips="""
+    first-residual-missing: norm1(x + → norm1(
+        The residual around attention is missing. Add what it has read, x.
+    mask-not-passed: (x, mask) → (x)
+        The mask has no effect: hand it on to attention.
+    mask-turned: (x, mask) → (x, None if mask is None else ~mask)
+        The mask is turned round. True means: may read, for our attention too.
+    feed-forward-reads-the-input: feed_forward(h) → feed_forward(x)
+        The network reads x, the layer's input. It reads what the first Add & Norm gives.
+    second-residual-missing: norm2(h + → norm2(
+        The residual around the network is missing. Add what the network has read.
+    second-residual-from-input: norm2(h + → norm2(x +
+        The second residual adds x, the layer's input. Add what the network has read.
+    norm-before-the-sum: self.norm1(x + → x + self.norm1( ⊕ self.norm2(h + → h + self.norm2(
+        What each part gives is normalised, then x is added. Add first, then normalise the sum.
+    pre-norm-layer: self.norm1(x + self.attention(x → (x + self.attention(self.norm1(x) ⊕ \\
+            self.norm2(h + self.feed_forward(h)) → h + self.feed_forward(self.norm2(h))
+        That is a pre-norm layer: it normalises before each sublayer. Normalise the sums instead.
+    last-norm-missing: return self.norm2 → return
+        The last sum is not normalised: norm2 comes after the network.
+    """,
+    backends=("torch",),
+)
+EncoderLayer.module("its parameters, and two sentences", (4, 2, 7), numbers(2, 3, 4))
+EncoderLayer.module("a causal mask", (6, 3, 4), 4 * numbers(2, 5, 6), np.tri(5, dtype=bool))
 
 encoder_layer = exercise(
     course.encoder_layer,
@@ -196,46 +239,3 @@ def networks(fn):
         "parameters that the gradient reaches": sum(reached(made, y)),
         "it equals layer(layer(layer(layer(x))))": allclose(y, layer(layer(layer(layer(x))))),
     }
-
-
-EncoderLayer = exercise(
-    """
-    class EncoderLayer(nn.Module):
-        def __init__(self, d_model, num_heads, d_ff):
-            super().__init__()
-            self.attention = MultiHeadAttention(d_model, d_model, num_heads)
-            self.norm1 = nn.LayerNorm(d_model)
-            self.feed_forward = FeedForward(d_model, d_ff)
-            self.norm2 = nn.LayerNorm(d_model)
-
-        def forward(self, x, mask=None):
-            h = self.norm1(x + self.attention(x, mask))
-            return self.norm2(h + self.feed_forward(h))
-    """,
-    hints="""Which four parts are made once, and in which order does forward use them?
-    h = norm1 of x + attention(x, mask); then norm2 of h + feed_forward(h).""",
-    slips="""
-    first-residual-missing: norm1(x + → norm1(
-        The residual around attention is missing. Add what it has read, x.
-    mask-not-passed: (x, mask) → (x)
-        The mask has no effect: hand it on to attention.
-    mask-turned: (x, mask) → (x, None if mask is None else ~mask)
-        The mask is turned round. True means: may read, for our attention too.
-    feed-forward-reads-the-input: feed_forward(h) → feed_forward(x)
-        The network reads x, the layer's input. It reads what the first Add & Norm gives.
-    second-residual-missing: norm2(h + → norm2(
-        The residual around the network is missing. Add what the network has read.
-    second-residual-from-input: norm2(h + → norm2(x +
-        The second residual adds x, the layer's input. Add what the network has read.
-    norm-before-the-sum: self.norm1(x + → x + self.norm1( ⊕ self.norm2(h + → h + self.norm2(
-        What each part gives is normalised, then x is added. Add first, then normalise the sum.
-    pre-norm-layer: self.norm1(x + self.attention(x → (x + self.attention(self.norm1(x) ⊕ \\
-            self.norm2(h + self.feed_forward(h)) → h + self.feed_forward(self.norm2(h))
-        That is a pre-norm layer: it normalises before each sublayer. Normalise the sums instead.
-    last-norm-missing: return self.norm2 → return
-        The last sum is not normalised: norm2 comes after the network.
-    """,
-    backends=("torch",),
-)
-EncoderLayer.module("its parameters, and two sentences", (4, 2, 7), numbers(2, 3, 4))
-EncoderLayer.module("a causal mask", (6, 3, 4), 4 * numbers(2, 5, 6), np.tri(5, dtype=bool))
