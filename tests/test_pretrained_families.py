@@ -259,7 +259,7 @@ WRONG = {
                                   YARN | {"factor": None}, YARN | {"mscale": 1.0},
                                   YARN | {"beta_fast": 0.5}, LLAMA3 | {"factor": 0.5}],
               "rope_scaling": [LLAMA3], "rope_theta": [-1e4, 0, 10**400, NAN, True],
-              "rope_interleaved": [True], "auto_map": [{"AutoModel": "x.y"}]},
+              "rope_interleaved": [True], "is_causal": [False, None], "auto_map": [{"AutoModel": "x.y"}]},
     "mistral": {"sliding_window": [0], "layer_types": [[FULL] * 3]},
     "mixtral": {"sliding_window": [-3], "num_experts_per_tok": [0]},
     "qwen3": {"use_sliding_window": ["yes"],

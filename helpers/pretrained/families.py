@@ -158,12 +158,21 @@ def read_options(path: Path, *kinds: str) -> tuple[Family, dict[str, Any]]:
     for name, otherwise in family.null.items():
         config.fill(name, otherwise)
     options = family.options | {ours: config.read(ours, key) for ours, key in family.says.items()}
+    if family.model is DecoderOnly:
+        _check_causal(config)
     if kind in LLAMAS:
         options |= _rope_and_window(config, kind, options)
     else:
         config.share(family.says["d_model"], family.says["num_heads"])
     config.check_rest()
     return family, options
+
+
+def _check_causal(config: Config) -> None:
+    """Raise ValueError for a decoder that reads both ways: transformers does as it is told there."""
+    config.asked.add("is_causal")
+    if config.entries.get("is_causal", True) is not True:
+        config.refuse("is_causal", "be True")
 
 
 def _rope_and_window(config: Config, kind: str, options: dict[str, Any]) -> dict[str, Any]:

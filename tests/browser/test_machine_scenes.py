@@ -67,7 +67,7 @@ def test_gain_shift_and_switches_of_a_norm(notebook, saved):
     frames(root.page, 3)
     assert numbers(root.locator(".slider")).tolist() == [2, 0.5]
     marks = root.locator(".marks").inner_text()
-    assert "γ, gain = 2.0" in marks and "β, shift = 0.5" in marks and "add off" in marks
+    assert "γ, gain = 2.0" in marks and "β, bias = 0.5" in marks and "add off" in marks
     notebook.value("setattr(n, 'cell', ['norm/gain', 0, 1])")
     frames(root.page, 3)
     root.get_by_role("spinbutton", name="set this number").fill("3")

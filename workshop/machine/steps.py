@@ -93,7 +93,7 @@ def norm_step(x: Any, sublayer: Any, eps: float = 1e-5) -> Program:
     _measured(p, "norm", "after")
     p.knobs = [{"label": label, "at": f"norm/{name}", "value": value, "min": -3, "max": 3,
                 "step": 0.05} for label, name, value in
-               (("γ, gain", "gain", 1), ("β, shift", "shift", 0))]  # fmt: skip
+               (("γ, gain", "gain", 1), ("β, bias", "shift", 0))]  # fmt: skip
     return p
 
 
