@@ -1,4 +1,4 @@
-"""Notebook 09: a vector for each place, added to the word; vectors that turn with their place."""
+"""Notebook 09: a row for each place, added to the word, as a module too; vectors that turn."""
 
 import numpy as np
 
@@ -21,9 +21,16 @@ WAVES = """
 """
 
 sinusoidal_positions = exercise(
-    course.sinusoidal_positions,
+    """
+    def sinusoidal_positions(T, D):
+        speed = 1 / 10000 ** (np.arange(0, D, 2) / D)
+        angle = np.outer(np.arange(T), speed)
+        return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(T, D)
+    """,
+    course=course.sinusoidal_positions,
+    story=True,
     hints="""There are D/2 hands; 2i counts 0, 2, 4 … How do you make all angles at once, (T, D/2)?
-    np.arange(T)[:, None] / 10000 ** (np.arange(0, D, 2) / D); stack sines and cosines, reshape.""",
+    np.outer(np.arange(T), 1 / 10000 ** (np.arange(0, D, 2) / D)); stack sine, cosine; reshape.""",
     probes=[("three positions, four features", 3, 4), ("five positions, six features", 5, 6),
             ("one position", 1, 8), ("two features, one pair", 4, 2), ("five pairs", 7, 10),
             ("as many positions as features", 8, 8), ("more features than positions", 3, 14),
@@ -48,6 +55,43 @@ sinusoidal_positions = exercise(
         The table is one of whole numbers, so all waves are cut to 0, 1 or −1. Make it of floats.
     """,
 )  # fmt: skip
+
+PositionalEncoding = exercise(
+    """
+    class PositionalEncoding(nn.Module):
+        def __init__(self, d_model, max_len=1024, dropout=0.0):
+            super().__init__()
+            table = torch.tensor(sinusoidal_positions(max_len, d_model)).float()
+            self.register_buffer("table", table, persistent=False)
+            self.dropout = nn.Dropout(dropout)
+
+        def forward(self, x):
+            return self.dropout(x + self.table[: x.shape[-2]])
+    """,
+    backends=("torch",),
+    hints="""What is made once, and kept, and which part of it does a sentence of T words need?
+    A table of max_len rows as a buffer, in __init__; in forward add self.table[: x.shape[-2]].""",
+    slips="""
+    trained: self.register_buffer("table", table, persistent=False) → \\
+            self.table = nn.Parameter(table)
+        The table is a parameter, which training would change. The hands stay: register_buffer.
+    place-of-the-sentence: : x.shape[-2] → : len(x), None
+        In a batch each word gets the place of its sentence. The words are the last axis but one.
+    places-from-one: : x.shape[-2] → 1 : x.shape[-2] + 1
+        The places count from 1. They count from 0: the first row is 0, 1, 0, 1, and so on.
+    dropout-missing: self.dropout(x + → (x +
+        Nothing is dropped while the module is trained: dropout belongs to the sum.
+    dropout-on-the-places: self.dropout(x + self.table[: x.shape[-2]]) → \\
+            x + self.dropout(self.table[: x.shape[-2]])
+        Dropout acts on the places alone. It belongs to the sum of word and place.
+    added-in-place: return → x += self.table[: x.shape[-2]]; return self.dropout(x); return
+        x itself is changed, by a += on it. Make a new tensor: x + the rows.
+    """,
+)  # fmt: skip
+PositionalEncoding.module("one sentence", (6,), numbers(4, 6))
+PositionalEncoding.module("two sentences", (8,), numbers(2, 5, 8))
+PositionalEncoding.module("as many sentences as words", (4, 12), numbers(4, 4, 4))
+PositionalEncoding.module("dropout", (4,), numbers(2, 5, 4), rate=0.3)
 
 add_positions = exercise(
     """
