@@ -27,6 +27,11 @@ sinusoidal_positions = exercise(
         angle = np.outer(np.arange(T), speed)
         return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(T, D)
     """,
+    ways=["""
+    def sinusoidal_positions(T, D):
+        angle = np.arange(T)[:, None] / 10000 ** (np.arange(0, D, 2) / D)
+        return np.stack([np.sin(angle), np.cos(angle)], axis=-1).reshape(T, D)
+    """],
     course=course.sinusoidal_positions,
     story=True,
     hints="""There are D/2 hands; 2i counts 0, 2, 4 … How do you make all angles at once, (T, D/2)?
