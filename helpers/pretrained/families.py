@@ -169,7 +169,7 @@ def read_options(path: Path, *kinds: str) -> tuple[Family, dict[str, Any]]:
 
 
 def _check_causal(config: Config) -> None:
-    """Raise ValueError for a decoder that reads both ways: transformers does as it is told there."""
+    """Raise ValueError for a decoder that is told to read both ways, as transformers can."""
     config.asked.add("is_causal")
     if config.entries.get("is_causal", True) is not True:
         config.refuse("is_causal", "be True")
