@@ -7,6 +7,7 @@ Rooms, in the order of the course; each imports only those before it:
     masks, rotary, cache → modern → layers, adapters → models   PyTorch, the same mathematics
     inside                                  heads scored and switched off, activations patched
     training, writer                        a translator, its sentences and ablations; a writer
+    translator                              a smaller one, kept, to look into
     pretrained                              MiniLM, GPT-2, Llama, loaded into the same layers
 
 What draws, shows, checks and grades stands beside it, in `workshop`, which it never imports.

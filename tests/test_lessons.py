@@ -135,11 +135,12 @@ BUILT = {
     "LowRank": ((torch.nn.Linear(6, 5), 2, 3.0), [(X,), (X[0],)]),
 }
 # The rooms that hold more than the lessons build, and the notebook from which on they are used.
-FROM = {"examples": "00", "writer": "12", "training": "13",
+FROM = {"examples": "00", "writer": "12", "translator": "12", "training": "13",
         "pretrained": "14", "inside": "14", "adapters": "15"}  # fmt: skip
 # What does more than its lesson: its small form, after which the same notebook may go on with it.
 GROWN = {"KeyValueCache": "attend_cached", "generate": "greedy_decode",
-         "MultiHeadAttention": "MultiHeadAttention", "EncoderLayer": "EncoderLayer"}  # fmt: skip
+         "MultiHeadAttention": "MultiHeadAttention", "EncoderLayer": "EncoderLayer",
+         "Transformer": "Transformer", "DecoderOnly": "DecoderOnly"}  # fmt: skip
 PARTS = {"ResidualLayer", "Stack"}  # held equal through EncoderLayer and make_stack
 
 

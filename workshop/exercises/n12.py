@@ -1,12 +1,111 @@
-"""Notebook 12: the decoder layer and its module, greedy writing, a cache, and the sampler."""
+"""Notebook 12: the decoder layer, plain, as a module, for batches; writing, cache, sampler."""
 
 import numpy as np
 
 from helpers import blocks, decoding
-from workshop.exercises.exercise import Probe, exercise, numbers
+from workshop.exercises.exercise import Probe, drawn, exercise, numbers
+from workshop.exercises.n08 import mask_of
 from workshop.exercises.n11 import layer
 
 P = layer(6, 2, 7, "self") | {"cross": layer(6, 3, 1)["attn"], "norm3": (numbers(6),) * 2}
+
+plain_decoder_layer = exercise(
+    """
+    def plain_decoder_layer(y, memory, part):
+        mask = causal_mask(len(y))
+        y = part.norm1(y + part.self_attention(y, mask))
+        y = part.norm2(y + part.cross_attention(y, memory))
+        return part.norm3(y + part.feed_forward(y))
+    """,
+    hints="""Which three parts add something to y, in which order, and which of them takes a mask?
+    Three times y = norm(y + what the part makes of y); the mask is causal_mask(len(y)).""",
+    slips="""
+    without-mask: (y, mask) → (y)
+        The mask is missing: each written word also reads those after it, which it must predict.
+    nothing-added: (y + part → (part
+        What a part gives replaces y. Add it to y, three times, and then take the norm.
+    without-norms: part.norm1 → ∅ ⊕ part.norm2 → ∅ ⊕ part.norm3 → ∅
+        The norms are missing: one after each of the three additions.
+    one-norm-for-all: norm2 → norm1 ⊕ norm3 → norm1
+        norm1 serves all three additions. Each has a norm of its own: norm1, norm2, norm3.
+    memory-first: 1(y + part.self_attention(y, mask)) → _ ⊕ \\
+            2(y + part.cross_attention(y, memory)) → 1(y + part.self_attention(y, mask)) ⊕ \\
+            norm_ → norm2(y + part.cross_attention(y, memory))
+        The memory is read first. What is written comes before it, with norm1.
+    roles-exchanged: (y, memory)) → (memory, y))
+        In the cross-attention the memory asks. The written words ask: y comes first.
+    memory-left-out: cross_attention(y, memory) → self_attention(y)
+        The memory is never read: the second part is cross_attention(y, memory).
+    last-part-missing: return part.norm3(y + part.feed_forward(y)) → return y
+        feed_forward and norm3 are missing: they come last.
+    every-part-reads-the-first-y: mask = → x, mask = y, ⊕ cross_attention(y → cross_attention(x ⊕ \\
+            feed_forward(y → feed_forward(x
+        All parts read the y that came in. Each reads what the part before it has left.
+    sums-from-the-first-y: mask = → x, mask = y, ⊕ norm2(y → norm2(x ⊕ norm3(y → norm3(x
+        All three add to the y that came in. Each adds to what the part before it has left.
+    """,
+    backends=("numpy",),
+    story=True,
+)  # fmt: skip
+
+
+def parted(label, T, S):  # a sentence of T words that reads S, and parts with numbers inside
+    def run(fn):
+        from helpers.translator import parts_of
+
+        y, memory, p = drawn((numbers(T, 6), numbers(S, 6), P), label)
+        return fn(y, memory, parts_of(p))
+
+    plain_decoder_layer.experiment(label)(run)
+
+
+parted("two words that read three", 2, 3)
+parted("five words that read four", 5, 4)
+parted("as many words written as read", 4, 4)
+
+ONE, ANOTHER = mask_of(2, 1, 4).then(lambda x: x | (np.arange(4) == 0)), mask_of(2, 1, 3)
+DecoderLayer = exercise(
+    """
+    class DecoderLayer(nn.Module):
+        def __init__(self, d_model, num_heads, d_ff):
+            super().__init__()
+            self.self_attention = MultiHeadAttention(d_model, d_model, num_heads)
+            self.cross_attention = MultiHeadAttention(d_model, d_model, num_heads)
+            self.feed_forward = FeedForward(d_model, d_ff)
+            self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d_model) for _ in range(3))
+
+        def forward(self, y, memory, mask=None, memory_mask=None):
+            y = self.norm1(y + self.self_attention(y, mask, causal=True))
+            y = self.norm2(y + self.cross_attention(y, memory_mask, memory))
+            return self.norm3(y + self.feed_forward(y))
+    """,
+    hints="""Which of the two attentions gets causal=True, and which gets memory?
+    Three times y = norm(y + what the part makes of y), each with a norm of its own.""",
+    slips="""
+    masks-ignored: (y, mask → (y, None ⊕ (y, memory_mask → (y, None
+        The two masks have no effect: hand mask to the first attention, memory_mask to the second.
+    without-mask: , causal=True → ∅
+        The causal mask is missing: each word also sees the later ones, which it must predict.
+    no-residuals: (y + self → (self
+        The three residuals are missing: add to what each part gives what it has read.
+    second-residual-missing: norm2(y + → norm2(
+        The residual around the cross-attention is missing: add its own input, what norm1 gave.
+    roles-exchanged: (y, memory_mask, memory) → (memory, memory_mask, y)
+        In the cross-attention memory asks and the words answer. The words ask: they come first.
+    sums-from-the-input: norm1(y → norm1((x := y) ⊕ norm2(y → norm2(x ⊕ norm3(y → norm3(x
+        All three sums add the layer's input. Each must add what its own part has read.
+    norm1-for-all: norm2(y → norm1(y ⊕ norm3(y → norm1(y
+        norm1 serves all three parts, norm2 and norm3 none. Each part has a norm of its own.
+    pre-norm: self.norm1(y → (y ⊕ self.norm2(y → (y ⊕ self.norm3(y → (y ⊕ \\
+            (y, mask, → (self.norm1(y), mask, ⊕ \\
+            (y, memory_mask, → (self.norm2(y), memory_mask, ⊕ d(y → d(self.norm3(y)
+        It normalises before each part, which is pre-norm. Here each sum is normalised.
+    """,
+    backends=("torch",),
+)
+DecoderLayer.module("two words, read three", (4, 2, 7), numbers(1, 2, 4), numbers(1, 3, 4))
+DecoderLayer.module("a batch of five", (6, 3, 4), numbers(5, 4, 6), numbers(5, 7, 6))
+DecoderLayer.module("masks for both", (4, 2, 7), numbers(2, 4, 4), numbers(2, 3, 4), ONE, ANOTHER)
 
 decoder_layer = exercise(
     blocks.decoder_layer,
@@ -211,42 +310,3 @@ next_token_probs = exercise(
         The result is sorted, so a place is no longer a token's id. Put each back in its place.
     """,
 )  # fmt: skip
-
-DecoderLayer = exercise(
-    """
-    class DecoderLayer(nn.Module):
-        def __init__(self, d_model, num_heads, d_ff):
-            super().__init__()
-            self.self_attention = MultiHeadAttention(d_model, d_model, num_heads)
-            self.cross_attention = MultiHeadAttention(d_model, d_model, num_heads)
-            self.feed_forward = FeedForward(d_model, d_ff)
-            self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(d_model) for _ in range(3))
-
-        def forward(self, y, memory):
-            y = self.norm1(y + self.self_attention(y, causal=True))
-            y = self.norm2(y + self.cross_attention(y, memory=memory))
-            return self.norm3(y + self.feed_forward(y))
-    """,
-    hints="""Which of the two attentions gets causal=True, and which gets memory?
-    Three times y = norm(y + what the part makes of y), each with a norm of its own.""",
-    slips="""
-    without-mask: , causal=True → ∅
-        The causal mask is missing: each word also sees the later ones, which it must predict.
-    no-residuals: (y + self → (self
-        The three residuals are missing: add to what each part gives what it has read.
-    second-residual-missing: norm2(y + → norm2(
-        The residual around the cross-attention is missing: add its own input, what norm1 gave.
-    roles-exchanged: cross_attention(y, memory=memory) → cross_attention(memory, memory=y)
-        In the cross-attention memory asks and the words answer. The words ask: they come first.
-    sums-from-the-input: norm1(y → norm1((x := y) ⊕ norm2(y → norm2(x ⊕ norm3(y → norm3(x
-        All three sums add the layer's input. Each must add what its own part has read.
-    norm1-for-all: norm2(y → norm1(y ⊕ norm3(y → norm1(y
-        norm1 serves all three parts, norm2 and norm3 none. Each part has a norm of its own.
-    pre-norm: self.norm1(y → (y ⊕ self.norm2(y → (y ⊕ self.norm3(y → (y ⊕ \\
-            n(y, c → n(self.norm1(y), c ⊕ n(y, m → n(self.norm2(y), m ⊕ d(y → d(self.norm3(y)
-        It normalises before each part, which is pre-norm. Here each sum is normalised.
-    """,
-    backends=("torch",),
-)
-DecoderLayer.module("two words, read three", (4, 2, 7), numbers(1, 2, 4), numbers(1, 3, 4))
-DecoderLayer.module("a batch of five", (6, 3, 4), numbers(5, 4, 6), numbers(5, 7, 6))
