@@ -6,9 +6,10 @@ numbers_of       a layer's numbers, as blocks.encoder_layer and decoder_layer ta
 parts_of         its parts, as functions of one sentence
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,17 +53,6 @@ def learned() -> list[Pair]:
     """What one epoch holds: sleeps is `sommeille` once for each two times that it is `dort`."""
     also = [p._replace(french=p.french.replace("dort", "sommeille")) for p in pairs()]
     return 2 * pairs() + [p for p in also if "sommeille" in p.french]
-
-
-class Parts(NamedTuple):
-    """A decoder layer's parts, with their numbers inside, for one sentence of (T, D)."""
-
-    self_attention: Callable[..., np.ndarray]
-    cross_attention: Callable[..., np.ndarray]
-    feed_forward: Callable[..., np.ndarray]
-    norm1: Callable[..., np.ndarray]
-    norm2: Callable[..., np.ndarray]
-    norm3: Callable[..., np.ndarray]
 
 
 class Translator(NamedTuple):
@@ -159,23 +149,18 @@ def numbers_of(layer: EncoderLayer | DecoderLayer) -> dict[str, Any]:
     return p | {norm: (own[f"{norm}.weight"], own[f"{norm}.bias"]) for norm in norms}
 
 
-def parts_of(p: dict[str, Any]) -> Parts:
-    """The parts of a decoder layer with the numbers `p`, as blocks.decoder_layer takes them."""
-
-    def self_attention(y: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
-        return multi_head_attention(y[None], mask=mask, **p["self"])[0]
-
-    def cross_attention(y: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        return multi_head_attention(y[None], memory=memory[None], **p["cross"])[0]
-
-    def norm(name: str) -> Callable[[np.ndarray], np.ndarray]:
-        return lambda y: blocks.layer_norm(y, *p[name])
-
-    def feed_forward(y: np.ndarray) -> np.ndarray:
-        return blocks.feed_forward(y, **p["ffn"])
-
-    return Parts(
-        self_attention, cross_attention, feed_forward, norm("norm1"), norm("norm2"), norm("norm3")
+def parts_of(p: dict[str, Any]) -> SimpleNamespace:
+    """A decoder layer's parts with the numbers `p` inside, as functions of one sentence, (T, D)."""
+    norms = {n: lambda y, n=n: blocks.layer_norm(y, *p[n]) for n in ("norm1", "norm2", "norm3")}
+    return SimpleNamespace(
+        self_attention=lambda y, mask=None: multi_head_attention(y[None], mask=mask, **p["self"])[
+            0
+        ],
+        cross_attention=lambda y, memory: multi_head_attention(
+            y[None], memory=memory[None], **p["cross"]
+        )[0],
+        feed_forward=lambda y: blocks.feed_forward(y, **p["ffn"]),
+        **norms,
     )
 
 
