@@ -188,9 +188,8 @@ def test_outputs_are_clean_and_fit_a_narrow_page(path):
 
 @every_notebook
 def test_size_and_style(path):
-    """13 holds a whole translator with all its weights, a story the widgets of two layers."""
-    most = 1_400_000 if path.stem[:2] == "13" else 500_000 if path in STORIES else 400_000
-    assert path.stat().st_size <= most
+    """A story holds the widgets of two layers."""
+    assert path.stat().st_size <= (500_000 if path in STORIES else 400_000)
     assert not EMOJI.search(markdown(path))
     assert not re.search(r"\b(simply|obviously)\b", markdown(path), re.IGNORECASE)
 

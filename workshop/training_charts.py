@@ -86,7 +86,7 @@ def _in_notebook() -> bool:
 
 
 def spread(names: Mapping[str, str] | Sequence[str]) -> Picture:
-    """Draw lines of the table of ablations: a dot for each seed, their mean written at the right.
+    """Draw lines of the table of ablations: a dot for each seed, their range written at the right.
 
     `names` are names of lines, or map them to what shall stand in their place.
     """
@@ -94,7 +94,7 @@ def spread(names: Mapping[str, str] | Sequence[str]) -> Picture:
     table = read_table()
     lines = {label: [r for r in table if r.name == name] for name, label in labels.items()}
     figure, (matches, losses) = canvas(9.4, 0.34 * len(lines) + 0.9, columns=2, sharey=True)
-    alt = _dots(matches, lines, "exact_match", 100, 1) + _dots(losses, lines, "loss", 1, 4)
+    alt = _dots(matches, lines, "exact_match", 100, 1) + _dots(losses, lines, "loss", 1, 3)
     matches.set(xlabel="exact match, %", xlim=(-2, 103), ylim=(len(lines) - 0.4, -0.6))
     losses.set(xlabel="loss per token", xscale="log", xticks=[0.01, 0.1, 1], xlim=(0.003, 5))
     losses.set_xticklabels(["0.01", "0.1", "1"])
@@ -113,8 +113,10 @@ def _dots(
             ax.barh(y, np.mean(dots), color=COLOURS[0], alpha=0.5)
         ax.plot(dots, [y] * len(dots), "o", color=INK, linestyle="")
         beside = {"transform": ax.get_yaxis_transform(), "va": "center", "color": INK}
-        ax.text(1.02, y, number(np.mean(dots), decimals), **beside)
-        seeds = ", ".join(number(dot, decimals) for dot in dots)
-        words.append(f"{label}, {what.replace('_', ' ')}: {seeds}")
+        known = [number(d, decimals) for d in sorted(dots) if not np.isnan(d)]
+        span = known[0] if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
+        span += ", NaN" if len(known) < len(dots) else ""
+        ax.text(1.02, y, span, **beside)
+        words.append(f"{label}, {what.replace('_', ' ')}: {span}")
     ax.set_yticks(range(len(lines)), lines)
     return words

@@ -63,3 +63,27 @@ def outcome(fn: Callable, begin: str, words: int, scale: float, shapes: list[tup
         found["the gradient is computed (backward)"] = bool(computed)
         found["the gradient is left"] = values[0].grad is not None
     return found | {name: p.detach().numpy() for name, p in model.named_parameters()}
+
+
+def steps_of(fn: Callable, words: int, scale: float, shape: tuple[int, int]) -> dict[str, Any]:
+    """What three steps on one batch make of a model without dropout, and what they return."""
+    model, rng, computed = model_of(words, scale).eval(), np.random.default_rng(words), []
+    batch = tuple(torch.from_numpy(ids) for ids in rng.integers(words, size=(2, *shape)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3, momentum=0.9)
+    first = next(model.parameters())
+    first.grad, old = torch.ones_like(first), first.tolist()
+    first.register_hook(computed.append)
+
+    def loss_of(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(batch[0]).flatten(0, 1), batch[1].flatten())
+
+    with torch.enable_grad():
+        one_step = getattr(fn, "function", fn)  # the model, not a copy
+        losses = [one_step(model, optimizer, batch, loss_of) for _ in range(3)]
+    found = {
+        "the gradient is computed (backward)": bool(computed),
+        "the gradient is left for the step": first.grad is not None,
+        "the weights of the model itself change": first.tolist() != old,
+        "losses": losses,
+    }
+    return found | {name: p.detach().numpy() for name, p in model.named_parameters()}

@@ -1,4 +1,4 @@
-"""Notebook 13: how a model learns and is measured, the mask of a padded batch, a softer loss."""
+"""Notebook 13: a step, the loop and the measure, the mask of a padded batch, a softer loss."""
 
 from functools import partial
 from importlib import import_module
@@ -9,6 +9,39 @@ from workshop.exercises.exercise import exercise, numbers
 
 # The little models, loaded when a check begins: they need PyTorch.
 models = partial(import_module, "workshop.exercises.models")
+
+one_step = exercise(
+    """
+    def one_step(model, optimizer, batch, loss_of):
+        optimizer.zero_grad()
+        loss = loss_of(model, batch)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+    """,
+    hints="""Which gradients must be gone before backward adds its own? And which must step find?
+    zero_grad, then the loss, then backward, then step; at the end return loss.item().""",
+    probes=(), backends=("torch",), seconds=3.0, trains=True, prepare=models, story=True,
+    slips="""
+    gradients-not-cleared: optimizer.zero_grad() → pass
+        Gradients of batches before add up: call optimizer.zero_grad() before backward.
+    without-backward: loss.backward() → pass
+        The gradients are never computed, so nothing is learned: call loss.backward().
+    without-step: optimizer.step() → pass
+        The weights never change, though there are gradients: optimizer.step() comes last.
+    cleared-too-late: loss.backward() → loss.backward(); optimizer.zero_grad()
+        The step finds no gradients: zero_grad belongs before backward, not between it and step.
+    loss-after-the-step: return loss.item() → return loss_of(model, batch).item()
+        This is the loss after the step. Return the one that was computed before it.
+    """,
+)  # fmt: skip
+
+for label, words, scale, shape in (  # how it begins, words, scale of the weights, (B, T)
+    ("a small batch", 2, 1, (1, 4)),
+    ("a larger batch", 5, 1, (3, 2)),
+    ("two layers", 7, 1, (2, 6)),
+):
+    one_step.experiment(label)(lambda fn, case=(words, scale, shape): models().steps_of(fn, *case))
 
 train = exercise(
     """

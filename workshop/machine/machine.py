@@ -49,7 +49,8 @@ class Machine(Widget):
     A single step of `workshop.machine.steps` is a `model` too: `text` says what its rows are.
     `names` are those of features, by the last name of a step: {"x": ["food", …], "add 1": …}.
     `others` are sentences, or pairs (text, written), whose mean stands for what `why` cuts; unless
-    given they are drawn from the vocabulary.
+    given they are drawn from the vocabulary. With `by_kernel` the weights stay with the kernel, as
+    those of a large model or with a tokenizer always do, so that a notebook saves none of them.
 
     `at` is the part that is open, a path such as "layer 1/attention/head 2", `asker` the word whose
     query is followed (by default the newest), `cell` the number that is asked, `changes` what was
@@ -78,7 +79,7 @@ class Machine(Widget):
                  written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
                  causal: bool = False, asker: int | str | None = None, end: str = "<end>",
                  start: str = "<start>", names: Any = None, others: Sequence[Any] = (),
-                 **where: Any):  # fmt: skip
+                 by_kernel: bool = False, **where: Any):  # fmt: skip
         self._program = p = _program_of(model, x, memory, causal)
         p.names |= names_of({} if names is None else names)
         self._tokenizer = _tokenizer_of(model, vocab, tokenizer)
@@ -87,7 +88,7 @@ class Machine(Widget):
         read = {of for o in p.operations.values() if not o.inputs for of in (o.rows, o.columns)}
         self._sides = [of for of in ("text", "written") if of in read]
         size = sum(w.size for w in p.weights.values())
-        self._remote = self._tokenizer is not None or size > IN_BROWSER
+        self._remote = by_kernel or self._tokenizer is not None or size > IN_BROWSER
         self._fixed = not any(o.kind in ("embed", "ids") for o in p.operations.values())
         self._rows = _rows(p)
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
