@@ -158,6 +158,12 @@ def test_what_is_open_is_all_that_the_kernel_sends(one, monkeypatch):
     assert "x + positions" not in shown.kept["before"] and "next" in shown.kept["before"]
 
 
+def test_a_notebook_saves_no_weight_of_what_the_kernel_computes(one):
+    here, away = (Machine(one, SENTENCE, WORDS, by_kernel=kept) for kept in (False, True))
+    assert here.learned and not away.learned and away.output == here.output
+    assert away.kept["values"] and not here.kept
+
+
 def test_where_numbers_are_seen_the_kernel_sends_all_their_digits(one, monkeypatch):
     """A step, what it was before, a head; of a map the pictures may be rounded."""
     monkeypatch.setattr(machine, "IN_BROWSER", 10)
