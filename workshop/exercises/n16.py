@@ -1,4 +1,4 @@
-"""Notebook 16: texts that repeat a block, what a head looks for and copies, hooks in a model."""
+"""Notebook 16: a head switched off, what heads look for and copy, patches, a lens."""
 
 import copy
 from functools import cache
@@ -9,6 +9,43 @@ from workshop.exercises.exercise import Probe, exercise, numbers
 
 BLOCKS = [[5, 9, 2, 7], [4, 1, 8, 3], [6, 0, 2, 1]]
 E = [[2.0, 0.0], [0.0, 2.0], [-2.0, -2.0]]  # of three tokens
+
+without_head = exercise(
+    """
+    def without_head(joined, head, d_head):
+        left = joined.clone()
+        left[..., (head - 1) * d_head : head * d_head] = 0
+        return left
+    """,
+    hints="""With d_head = 2, which numbers belong to head 1, and which to head 2?
+    left = joined.clone(), then left[..., (head - 1) * d_head : head * d_head] = 0.""",
+    probes=[("two heads of two numbers, the second off", [[[1.0, 3, 2, 1]]], 2, 2),
+            ("three heads, the first off", numbers(2, 3, 6), 1, 2),
+            ("three heads, the second off", numbers(2, 7, 6), 2, 2),
+            ("three heads, the last off", numbers(2, 4, 12), 3, 4),
+            ("an only head", numbers(1, 3, 5), 1, 5)],
+    backends=("torch",), story=True, slips="""
+    heads-from-zero: (head - 1) → head ⊕ : head * → : (head + 1) *
+        The next head is off. Heads count from 1: the slice begins at (head - 1) * d_head.
+    only-that-head: joined.clone() → torch.zeros_like(joined) ⊕ \\
+            = 0 → = joined[..., (head - 1) * d_head : head * d_head]
+        All other heads are off, and this one is on. Zero belongs into its own slice alone.
+    one-number: (head - 1) * d_head : head * d_head → head - 1
+        One number of each word is zero. A head has d_head numbers, side by side.
+    to-the-end: : head * d_head → :
+        All heads after it are off, too. Its slice ends at head * d_head.
+    from-the-start: (head - 1) * d_head : → :
+        All heads before it are off, too. Its slice begins at (head - 1) * d_head.
+    interleaved: (head - 1) * d_head : head * d_head → head - 1 :: joined.shape[-1] // d_head
+        Numbers of all heads are zero. The d_head numbers of one head stand side by side.
+    words-in-place-of-numbers: [..., → [:,
+        Words are zero, axis 1. The heads stand side by side in the last axis: [..., own].
+    its-own-numbers-alone: return left → return joined[..., (head - 1) * d_head : head * d_head]
+        This is the head's slice alone. Return all numbers, with zeros in that slice.
+    unchanged: return left → return joined
+        Nothing is switched off: these are the numbers as they came. Return the changed copy.
+    """,
+)  # fmt: skip
 
 repeat_blocks = exercise(
     """
@@ -119,78 +156,6 @@ copying_score = exercise(
     """,
 )  # fmt: skip
 
-logit_lens = exercise(
-    """
-    def logit_lens(stream, gain, shift, W_U, eps=1e-5):
-        mean = stream.mean(axis=-1, keepdims=True)
-        variance = stream.var(axis=-1, keepdims=True)
-        return ((stream - mean) / np.sqrt(variance + eps) * gain + shift) @ W_U
-    """,
-    hints="""Which two steps lie between the stream after the last layer and the logits?
-    Mean and variance over the features; what is normalised, times gain, plus shift: then W_U.""",
-    probes=[("one vector", [[[1.0, 3.0]]], [1.0, 1.0], [0.0, 0.0], [[1.0, 0.0], [0.0, 2.0]]),
-            ("three depths", numbers(3, 4, 6), numbers(6) + 1, numbers(6), numbers(6, 5)),
-            ("as many tokens as features", numbers(2, 5, 5), numbers(5), numbers(5), numbers(5, 5)),
-            ("eps=0.5", 0.1 * numbers(2, 3, 4), numbers(4) + 1, numbers(4), numbers(4, 6), 0.5)],
-    slips="""
-    no-norm: ((stream - mean) / np.sqrt(variance + eps) * gain + shift) → stream
-        The output matrix reads the raw stream. It only knows normalised vectors: norm them first.
-    not-normalised: (stream - mean) / np.sqrt(variance + eps) → stream
-        Gain and shift are there, but nothing is normalised before them: mean 0, variance 1.
-    no-gain-and-shift: * gain + shift → ∅
-        Gain and shift are missing. The last norm learned them: multiply by gain, add shift.
-    no-shift: + shift → ∅
-        The shift is missing: add it after the gain, before W_U.
-    over-the-tokens: axis=-1 → axis=-2
-        Mean and variance run over the tokens. A norm takes each vector's features: axis=-1.
-    eps-outside-the-root: np.sqrt(variance + eps) → (np.sqrt(variance) + eps)
-        eps is added after the root. It stands under it, beside the variance.
-    variance-with-n-minus-one: stream.var(axis=-1 → stream.var(-1, ddof=1
-        The variance divides by D - 1, as torch.var does unless told otherwise. LayerNorm takes D.
-    variance-in-place-of-its-root: np.sqrt → ∅
-        It divides by the variance. Divide by its root, the standard deviation.
-    """,
-)  # fmt: skip
-
-ablate_head = exercise(
-    """
-    def ablate_head(model, ids, layer, head):
-        attention = model.layers[layer - 1].attention
-        own = slice((head - 1) * attention.d_head, head * attention.d_head)
-
-        def without(module, args):
-            found = args[0].clone()  # (B, T, H · d_head)
-            found[..., own] = 0
-            return (found,)
-
-        hook = attention.W_o.register_forward_pre_hook(without)
-        logits = model(ids)
-        hook.remove()
-        return logits
-    """,
-    hints="""Which columns of what W_o gets belong to the head, and which hook sees them before W_o?
-    W_o.register_forward_pre_hook: a copy of args[0], 0 in (head - 1) * d_head : head * d_head.""",
-    backends=("torch",), slips="""
-    whole-model: return (found,) → pass
-        These are the whole model's logits. Register the hook first, and let it return the change.
-    hook-left: hook.remove() → pass
-        The hook is still there, so the model stays without the head: hook.remove().
-    layers-from-zero: layers[layer - 1] → layers[layer]
-        It acts one layer too late. Layers count from 1, the list from 0: layers[layer - 1].
-    heads-from-zero: (head - 1) → head ⊕ , head * → , (head + 1) *
-        The next head is off. Heads count from 1: the slice begins at (head - 1) * d_head.
-    only-that-head: found[..., own] = 0 → found[...] = 0⏎        found[..., own] = args[0][..., own]
-        All other heads are off, and this one is on. Zero belongs into its own slice alone.
-    heads-interleaved: own = slice((head - 1) * attention.d_head, head * attention.d_head) → \\
-            own = slice(head - 1, None, attention.num_heads)
-        Every num_heads-th feature is zero. A head's d_head features stand side by side.
-    places-in-place-of-features: [..., own] → [:, own]
-        The slice is cut from the tokens. The heads stand side by side in the last axis: [..., own].
-    after-w-o: (module, args → (module, _, *args ⊕ (found,) → found ⊕ _pre_hook → _hook
-        The slice is cut from what W_o gives, which mixes all heads. Cut from what it gets.
-    """,
-)  # fmt: skip
-
 patch_layer = exercise(
     """
     def patch_layer(model, ids, other, layer, place):
@@ -233,6 +198,116 @@ patch_layer = exercise(
         These are the logits of `other`: its vectors stand at all places. Replace one: [:, place].
     first-text-for-all: kept[0][:, place] → kept[0][0, place]
         All texts of the batch get the vector of the first. Each has its own: [:, place].
+    """,
+)  # fmt: skip
+
+
+def told(ids, other, layer, place):
+    """A patch that tells which texts, which layer and which place it was asked for."""
+    return 100.0 * ids[place] + 10.0 * other[place] + layer + 0.1 * place
+
+
+both_ways = exercise(
+    """
+    def both_ways(patch, good, bad, layers, places):
+        sufficient = [[patch(bad, good, n, t) for t in places] for n in layers]
+        necessary = [[patch(good, bad, n, t) for t in places] for n in layers]
+        return np.array([sufficient, necessary])
+    """,
+    hints="""Which text does the model read, and whose is the one vector, in each experiment?
+    patch(bad, good, layer, place) for each layer, each place; then patch(good, bad, …).""",
+    probes=[("one layer, one place", told, [3, 5, 7], [3, 6, 7], [1], [1]),
+            ("two layers, three places", told, [3, 5, 7], [2, 6, 8], [1, 2], [0, 1, 2]),
+            ("some places of more", told, [4, 1, 8, 3, 9], [4, 7, 8, 2, 9], [1, 2, 3], [3, 1])],
+    backends=("numpy",), slips="""
+    experiments-exchanged: [sufficient, necessary] → [necessary, sufficient]
+        The experiments are exchanged. First the bad text is read, with one vector of the good.
+    bad-into-good-twice: patch(bad, good → patch(good, bad
+        Both times the good text is read. First the bad one is, with one vector of the good.
+    good-into-bad-twice: patch(good, bad → patch(bad, good
+        Both times the bad text is read. In the second experiment the good one is.
+    patched-with-itself: patch(bad, good → patch(bad, bad ⊕ patch(good, bad → patch(good, good
+        A text is patched with its own vectors, which changes nothing. Take them from the other.
+    one-experiment: np.array([sufficient, necessary]) → np.array(sufficient)
+        One experiment is missing: return both, the second with the texts exchanged.
+    places-first: [sufficient, necessary]) → [sufficient, necessary]).transpose(0, 2, 1)
+        Layers and places are exchanged: the shape is (2, layers, places).
+    layers-from-zero: , n, t) → , n - 1, t)
+        It patches one layer too early. Hand on the layers as they are given.
+    places-from-one: , n, t) → , n, t - 1)
+        It patches the place before. Hand on the places as they are given.
+    """,
+)  # fmt: skip
+
+ablate_head = exercise(
+    """
+    def ablate_head(model, ids, layer, head):
+        attention = model.layers[layer - 1].attention
+        own = slice((head - 1) * attention.d_head, head * attention.d_head)
+
+        def without(module, args):
+            found = args[0].clone()  # (B, T, H · d_head)
+            found[..., own] = 0
+            return (found,)
+
+        hook = attention.W_o.register_forward_pre_hook(without)
+        logits = model(ids)
+        hook.remove()
+        return logits
+    """,
+    hints="""Which columns of what W_o gets belong to the head, and which hook sees them before W_o?
+    W_o.register_forward_pre_hook: a copy of args[0], 0 in (head - 1) * d_head : head * d_head.""",
+    backends=("torch",), slips="""
+    whole-model: return (found,) → pass
+        These are the whole model's logits. Register the hook first, and let it return the change.
+    hook-left: hook.remove() → pass
+        The hook is still there, so the model stays without the head: hook.remove().
+    layers-from-zero: layers[layer - 1] → layers[layer]
+        It acts one layer too late. Layers count from 1, the list from 0: layers[layer - 1].
+    heads-from-zero: (head - 1) → head ⊕ , head * → , (head + 1) *
+        The next head is off. Heads count from 1: the slice begins at (head - 1) * d_head.
+    only-that-head: found[..., own] = 0 → found[...] = 0⏎        found[..., own] = args[0][..., own]
+        All other heads are off, and this one is on. Zero belongs into its own slice alone.
+    heads-interleaved: own = slice((head - 1) * attention.d_head, head * attention.d_head) → \\
+            own = slice(head - 1, None, attention.num_heads)
+        Every num_heads-th feature is zero. A head's d_head features stand side by side.
+    places-in-place-of-features: [..., own] → [:, own]
+        The slice is cut from the tokens. The heads stand side by side in the last axis: [..., own].
+    after-w-o: (module, args → (module, _, *args ⊕ (found,) → found ⊕ _pre_hook → _hook
+        The slice is cut from what W_o gives, which mixes all heads. Cut from what it gets.
+    """,
+)  # fmt: skip
+
+logit_lens = exercise(
+    """
+    def logit_lens(stream, gain, shift, W_U, eps=1e-5):
+        mean = stream.mean(axis=-1, keepdims=True)
+        variance = stream.var(axis=-1, keepdims=True)
+        return ((stream - mean) / np.sqrt(variance + eps) * gain + shift) @ W_U
+    """,
+    hints="""Which two steps lie between the stream after the last layer and the logits?
+    Mean and variance over the features; what is normalised, times gain, plus shift: then W_U.""",
+    probes=[("one vector", [[[1.0, 3.0]]], [1.0, 1.0], [0.0, 0.0], [[1.0, 0.0], [0.0, 2.0]]),
+            ("three depths", numbers(3, 4, 6), numbers(6) + 1, numbers(6), numbers(6, 5)),
+            ("as many tokens as features", numbers(2, 5, 5), numbers(5), numbers(5), numbers(5, 5)),
+            ("eps=0.5", 0.1 * numbers(2, 3, 4), numbers(4) + 1, numbers(4), numbers(4, 6), 0.5)],
+    slips="""
+    no-norm: ((stream - mean) / np.sqrt(variance + eps) * gain + shift) → stream
+        The output matrix reads the raw stream. It only knows normalised vectors: norm them first.
+    not-normalised: (stream - mean) / np.sqrt(variance + eps) → stream
+        Gain and shift are there, but nothing is normalised before them: mean 0, variance 1.
+    no-gain-and-shift: * gain + shift → ∅
+        Gain and shift are missing. The last norm learned them: multiply by gain, add shift.
+    no-shift: + shift → ∅
+        The shift is missing: add it after the gain, before W_U.
+    over-the-tokens: axis=-1 → axis=-2
+        Mean and variance run over the tokens. A norm takes each vector's features: axis=-1.
+    eps-outside-the-root: np.sqrt(variance + eps) → (np.sqrt(variance) + eps)
+        eps is added after the root. It stands under it, beside the variance.
+    variance-with-n-minus-one: stream.var(axis=-1 → stream.var(-1, ddof=1
+        The variance divides by D - 1, as torch.var does unless told otherwise. LayerNorm takes D.
+    variance-in-place-of-its-root: np.sqrt → ∅
+        It divides by the variance. Divide by its root, the standard deviation.
     """,
 )  # fmt: skip
 
