@@ -136,7 +136,7 @@ BUILT = {
 }
 # The rooms that hold more than the lessons build, and the notebook from which on they are used.
 FROM = {"examples": "00", "writer": "12", "translator": "12", "training": "13",
-        "pretrained": "14", "inside": "14", "adapters": "15"}  # fmt: skip
+        "pretrained": "14", "inside": "14", "animals": "16", "adapters": "15"}  # fmt: skip
 # What does more than its lesson: its small form, after which the same notebook may go on with it.
 GROWN = {"KeyValueCache": "attend_cached", "generate": "greedy_decode",
          "MultiHeadAttention": "MultiHeadAttention", "EncoderLayer": "EncoderLayer",
