@@ -160,7 +160,7 @@ def test_the_table_says_where_the_finding_ends():
     """Models that learn the same, in few of which the two heads are enough."""
     for way, most in (("rows begin small", 3), ("d_ff 96", 4), ("d_ff 192", 1)):
         found = seeds(way)
-        assert (found["seed"] == np.arange(10)).all() and (found["right"] > 0.9).sum() >= 9, way
+        assert (found["seed"] == np.arange(10)).all() and (found["right"] > 0.9).sum() >= 8, way
         assert (found["two_alone"] > 0.9).sum() <= most, way
     with pytest.raises(
         ValueError, match="way is 'd_ff 7', but must be one of as in the story, d_ff"
