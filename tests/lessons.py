@@ -14,7 +14,6 @@ ROOM = re.compile(r"^## (.+)$", re.MULTILINE)
 EVERY = sorted(FOLDER.glob("[0-9][0-9]_*.ipynb"))
 PATHS = [path for path in EVERY if path.stem[:2] != "99"]  # the lessons, without the appendix
 FOLDED = re.compile(r"^<details>.*?^```python\n(.*?)^```$.*?^</details>", re.M | re.S)
-TASK = re.compile(r"\*\*(\d) · (\w+)\*\* — ")
 VIEW = "application/vnd.jupyter.widget-view+json"
 CHECK = r"(\w+) = check\(\1\)"
 
@@ -32,11 +31,6 @@ def code_cells(path):
 
 def markdown(path):
     return "\n\n".join(cell["source"] for cell in cells(path) if cell["cell_type"] == "markdown")
-
-
-def is_story(path):
-    """Whether a notebook is told as a story, with what is deeper closed below it."""
-    return "Go deeper" in headings(path, 2)
 
 
 def headings(path, level):
@@ -78,25 +72,6 @@ def exercise_cells(path):
     every = cells(path)
     at = [i for i, c in enumerate(every) if re.fullmatch(CHECK, c["source"])]
     return [every[i - 2 : i + 2] for i in at]
-
-
-def words_of(cells):
-    """The words of the Markdown of some cells, without formulas, links, signs and folded code."""
-    text = "\n\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    signs = r"\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|[#*`_|\[\]-]"
-    return len(re.sub(signs, " ", FOLDED.sub("", text), flags=re.DOTALL).split())
-
-
-def minutes_of(cells):
-    """How long cells are read: words at 130 a minute, half a minute for each code cell."""
-    return words_of(cells) / 130 + sum(cell["cell_type"] == "code" for cell in cells) / 2
-
-
-def lesson_of(path):
-    """The cells that are read: without *Your turn*, and without the tasks before it."""
-    asked = [cell for task, *code, _ in exercise_cells(path) for cell in (task, *code)]
-    rooms = by_room(path).items()
-    return [c for name, room in rooms if name != "Your turn" for c in room if c not in asked]
 
 
 def is_stub(node):

@@ -28,7 +28,6 @@ from lessons import (
     exercise_cells,
     folded_code,
     headings,
-    is_story,
     is_stub,
     made_by,
     markdown,
@@ -41,7 +40,6 @@ from workshop.checks.syntax import functions
 from workshop.exercises import find
 
 MINUTES = load_script("minutes")
-STORIES = [path for path in PATHS if is_story(path)]
 ORDER = ["What we have so far", "The question", "The picture", "By hand", "In code", "See it",
          "Predict", "In PyTorch", "Recap and next", "Go deeper"]  # fmt: skip
 STATE = "application/vnd.jupyter.widget-state+json"
@@ -57,7 +55,6 @@ TRICKS = r"^\s*assert\b|# (noqa|fmt)|\[[^\]]*\bNone\b|:=|\b(no|tech|few)\b(, \w+
 
 every_notebook = pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 every_lesson = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-every_story = pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
 
 
 # ---------------------------------------------------------------- every notebook
@@ -189,7 +186,7 @@ def test_outputs_are_clean_and_fit_a_narrow_page(path):
 @every_notebook
 def test_size_and_style(path):
     """A story holds the widgets of two layers."""
-    assert path.stat().st_size <= (500_000 if path in STORIES else 400_000)
+    assert path.stat().st_size <= (500_000)
     assert not EMOJI.search(markdown(path))
     assert not re.search(r"\b(simply|obviously)\b", markdown(path), re.IGNORECASE)
 
@@ -225,7 +222,7 @@ def seen(some):
     return [cell for cell in code(some) if not MINUTES.is_drawn(cell)]
 
 
-@every_story
+@every_lesson
 def test_a_story_stands_in_its_order_and_ends_with_the_way_on(path, layers):
     """Its first cell says what is needed, its recap leads on, and its last cell asks for a line."""
     story, sections = layers
@@ -246,7 +243,7 @@ def test_a_story_stands_in_its_order_and_ends_with_the_way_on(path, layers):
     assert last["source"].startswith("## ") and sections
 
 
-@every_story
+@every_lesson
 def test_a_story_is_short(layers):
     """One kind of task, one prediction, one widget besides; no trick in what is seen."""
     story, _ = layers
@@ -279,7 +276,7 @@ def lacking(some, made, hidden):
             hidden |= own
 
 
-@every_story
+@every_lesson
 def test_hidden_cells_have_captions_and_sections_need_the_story_alone(path, layers):
     story, sections = layers
     made, hidden = set(), set()
@@ -291,7 +288,7 @@ def test_hidden_cells_have_captions_and_sections_need_the_story_alone(path, laye
         assert cell["source"].startswith("# @title ") == MINUTES.is_drawn(cell), cell["id"]
 
 
-@every_story
+@every_lesson
 def test_what_is_deeper_is_closed_and_says_what_it_gives(path, layers):
     """It asserts only what shows a published mistake false."""
     deeper = markdown(path).partition("\n## Go deeper\n")[2]
@@ -305,7 +302,7 @@ def test_what_is_deeper_is_closed_and_says_what_it_gives(path, layers):
     assert [i for i in asserts if not re.search(rf"[ ]{i}\b", errata)] == []
 
 
-@every_story
+@every_lesson
 def test_a_task_comes_before_its_answer_which_is_folded(path, layers):
     """Task, stub, check, answer; no cell above defines it. One of the story says so itself."""
     every, tasks = cells(path), exercise_cells(path)
@@ -318,7 +315,7 @@ def test_a_task_comes_before_its_answer_which_is_folded(path, layers):
         assert find(name).story == (task in layers[0]) != bool(in_depth), name
 
 
-@every_story
+@every_lesson
 def test_minutes_are_those_that_the_program_counts(path):
     """Of story, task and depth, in the first cell, in each closed heading, in README's table."""
     readme = (FOLDER.parent / "README.md").read_text("utf-8")
@@ -353,7 +350,7 @@ for name, sources in json.load(sys.stdin).items():
 def test_the_first_stories_run_without_torch():
     """Those of 00 to 06 but for the cell *In PyTorch*, in one process."""
     sources = {}
-    for path in (path for path in STORIES if path.stem < "07"):
+    for path in (path for path in PATHS if path.stem < "07"):
         theirs = by_room(path).get("In PyTorch", [])
         story = [c for c in code(MINUTES.layers(cells(path))[0]) if c not in theirs]
         sources[path.stem] = [(cell["id"], ast.unparse(tree(cell))) for cell in story]

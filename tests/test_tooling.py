@@ -97,8 +97,7 @@ def test_canonical_cells_have_readable_ids_and_nothing_volatile(tool):
     }
     left = [cell["metadata"] for cell in tidied["cells"]]
     assert left[:6] == [{}, {}, {"tags": ["a", "b"]}, {}, {}, {}]
-    # the code of a question holds its reason, that of the next cell the answer: both are folded
-    assert left[6:] == [{"cellView": "form", "jupyter": {"source_hidden": True}}] * 2
+    assert left[6:] == [{}, {}]
     assert tidied["cells"][0]["source"][-1] == "Words."
 
 

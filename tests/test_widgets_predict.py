@@ -1,13 +1,11 @@
-"""predict() in Python: which answers fit, words and picture without the answer; folded()."""
+"""predict() in Python: which answers fit, words and picture without the answer."""
 
-import nbformat
 import numpy as np
 import pytest
 import torch
-from nbclient import NotebookClient
 
 from workshop.figures import bars
-from workshop.widgets.predict import folded, predict
+from workshop.widgets.predict import predict
 
 
 @pytest.mark.parametrize(
@@ -92,50 +90,3 @@ def test_words_and_picture_do_not_tell_the_answer():
     asked = [predict("How much?", answer=n, drawn=picture) for n, picture in enumerate(drawn)]
     assert {repr(shown) for shown in asked} == {"Question: How much? Type a number:"}
     assert len({shown.picture().png for shown in asked}) == 1
-
-
-MIXED = """from IPython.display import HTML, display
-from workshop.figures import bars
-from workshop.widgets import folded
-with folded("More & more"):
-    print("a < b", 5)
-    display({"text/html": "<b>bold</b>", "text/plain": "bold"}, raw=True)
-    print("not ended", end="")
-    print("", 1)
-    display(7)
-    display(bars({"t": [1, 2]}, ["x", "y"], alt="Two bars that tell nothing."))
-    kept = 3
-print("outside", kept)"""
-FAILING = """with folded("The answer"):
-    print("before")
-    1 / 0"""
-
-
-@pytest.fixture(scope="module")
-def cells():
-    """Two cells that fold, run in a kernel."""
-    book = nbformat.v4.new_notebook()
-    book.cells = [nbformat.v4.new_code_cell(source) for source in (MIXED, FAILING)]
-    return NotebookClient(book, kernel_name="python3", allow_errors=True).execute().cells
-
-
-def test_what_a_block_shows_is_folded_in_its_order(cells):
-    inside, outside = cells[0].outputs
-    assert outside.text == "outside 3\n"
-    markup = inside.data["text/html"]
-    assert markup.startswith("<details><summary>More &amp; more</summary>\n")
-    assert markup.endswith("</details>") and "open" not in markup.partition("data:")[0]
-    order = ["a &lt; b 5</pre>", "<b>bold</b>", "not ended 1\n7</pre>", "<img ", "In words"]
-    assert sorted(order, key=markup.index) == order
-    assert 'alt="Two bars that tell nothing." width="' in markup
-
-
-def test_an_error_in_it_is_seen_after_what_came_before(cells):
-    before, error = cells[1].outputs
-    assert before.data["text/plain"] == "before" and error.ename == "ZeroDivisionError"
-
-
-def test_without_ipython_nothing_is_folded(capsys):
-    with folded("The answer"):
-        print("seen")
-    assert capsys.readouterr().out == "seen\n"

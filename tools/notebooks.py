@@ -24,7 +24,6 @@ STATE = "application/vnd.jupyter.widget-state+json"
 VIEW = "application/vnd.jupyter.widget-view+json"
 LAYOUT = "IPY_MODEL_"  # before the id of a model where another model's state refers to it
 COALESCE = CoalesceStreamsPreprocessor()  # how streams were cut depends on timing
-QUESTION = re.compile(r"^predict\(", re.MULTILINE)
 FOLDED_CODE = {"cellView": "form", "jupyter": {"source_hidden": True}}  # Colab; JupyterLab
 RANDOM = r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*$"  # the id that an editor gives a new cell
 CHOSEN = re.compile(rf"(?!{RANDOM})[a-z][a-z0-9]*(-[a-z0-9]+)*")  # and those that an author gave
@@ -140,11 +139,6 @@ def canonical(notebook) -> str:
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for cell in notebook.cells:
         clean_cell(cell)
-    for cell, following in itertools.pairwise(code):
-        if QUESTION.search(cell.source) and "jupyter" not in cell.metadata:
-            # Its code holds the reason, the next cell's the answer; a story's are tagged `drawn`.
-            cell.metadata.update(FOLDED_CODE)
-            following.metadata.update(FOLDED_CODE)
     for count, cell in enumerate(code, start=1):
         cell["execution_count"] = count
         COALESCE.preprocess_cell(cell, {}, count)

@@ -2,6 +2,6 @@
 
 from workshop.widgets.dropout import DropoutLab
 from workshop.widgets.heatmap import AttentionHeatmap
-from workshop.widgets.predict import folded, predict
+from workshop.widgets.predict import predict
 
-__all__ = ["AttentionHeatmap", "DropoutLab", "folded", "predict"]
+__all__ = ["AttentionHeatmap", "DropoutLab", "predict"]

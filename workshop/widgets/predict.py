@@ -1,14 +1,9 @@
-"""A question, the answer to choose or to type and computed; and what shows it, folded."""
+"""A question, and the answer to choose or to type, which is computed."""
 
 import base64
-import html
-import io
-import itertools
 import re
-import sys
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +15,6 @@ from workshop.widgets.traits import Entries, Labels, Text, Whole
 
 LETTERS = "ABCD"
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)")  # predict.js has the same
-PRINTED = "text/printed"  # inside `folded` only: not yet ended by a new line
 
 
 class Predict(Widget):
@@ -166,68 +160,3 @@ def _texts(question: str, choices: Sequence[str | bool | float]) -> list[str]:
             "and no two choices may look alike"
         )
     return [question, *texts]
-
-
-# ---------------------------------------------------------------- the answer
-
-
-@contextmanager
-def folded(summary: str) -> Iterator[None]:
-    """Fold what the block prints and displays under a line that opens it.
-
-    Whenever the cell runs it is closed again, where JupyterLab opens the outputs it had hidden.
-    Without IPython nothing is folded.
-    """
-    python = sys.modules.get("IPython")
-    if python is None or python.get_ipython() is None:
-        yield
-        return
-    from IPython.display import display
-    from IPython.utils.capture import capture_output
-
-    try:
-        with capture_output(stdout=False, stderr=False) as captured, redirect_stdout(_Printed()):
-            yield
-    finally:  # what came before an error, too
-        display(_details(summary, captured.outputs), raw=True)
-
-
-class _Printed(io.TextIOBase):
-    """What is printed is displayed, and so keeps its place among the rest."""
-
-    def write(self, text: str) -> int:
-        from IPython.display import display
-
-        display({PRINTED: text}, raw=True)
-        return len(text)
-
-
-def _details(summary: str, outputs: Sequence[Any]) -> dict[str, str]:
-    """The outputs as HTML that opens, and as text."""
-    parts = [_markup(rich, list(some)) for rich, some in itertools.groupby(outputs, _is_rich)]
-    lines = [f"<details><summary>{html.escape(summary)}</summary>", *parts, "</details>"]
-    return {"text/html": "\n".join(lines), "text/plain": _text(outputs)}
-
-
-def _is_rich(output: Any) -> bool:
-    return "text/html" in output.data or "image/png" in output.data
-
-
-def _text(outputs: Sequence[Any]) -> str:
-    """What was printed, and the words of what was displayed, each in lines of its own."""
-    data = (output.data for output in outputs)
-    return "".join(d.get(PRINTED, d.get("text/plain", "") + "\n") for d in data).rstrip("\n")
-
-
-def _markup(rich: bool, outputs: Sequence[Any]) -> str:
-    """Neighbouring outputs as HTML: tables and pictures, or text."""
-    if not rich:
-        return f'<pre style="white-space:pre-wrap">{html.escape(_text(outputs))}</pre>'
-    return "\n".join(o.data.get("text/html") or _image(o) for o in outputs)
-
-
-def _image(output: Any) -> str:
-    png, told = output.data["image/png"], output.metadata.get("image/png", {})
-    png = base64.b64encode(png).decode() if isinstance(png, bytes) else png
-    alt, width = html.escape(told.get("alt", "")), told.get("width", "")
-    return f'<img src="data:image/png;base64,{png}" alt="{alt}" width="{width}">'
