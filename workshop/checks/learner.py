@@ -276,9 +276,9 @@ def here() -> Sequence[str]:
 
 
 def notebook() -> str:
-    """The number of the notebook that runs, by what was asked last, else ""."""
-    names = [name for name in defined(rooms()[1]) if name in exercises()]
-    return exercises()[names[-1]].notebook if names else ""
+    """The number of the notebook that runs, by most of what it asks so far, else ""."""
+    asking = [exercises()[n].notebook for n in defined(rooms()[1]) if n in exercises()]
+    return max(asking, key=asking.count, default="")
 
 
 def rooms() -> tuple[list[str], list[str]]:
