@@ -237,7 +237,9 @@ def page(notebooks: dict, here: str) -> str:
     return EXPORTER.from_notebook_node(cut(notebook), told)[0]
 
 
-UNNAMED = re.compile(r"import |from |%|if .google|assert |torch\.manual_seed|\w+ = check\(|\W*$")
+UNNAMED = re.compile(
+    r"import |from |%|if .google|assert |print\(|torch\.manual_seed|\w+ = check\(|\W*$"
+)
 PLAIN = {  # from HTML to the text of its lines
     r"<details>.*?</details>": "",  # folded until somebody has tried
     r'<math[^>]* alttext="(.*?)".*?</math>': lambda found: in_line(found[1]),

@@ -88,7 +88,8 @@ class Machine(Widget):
         read = {of for o in p.operations.values() if not o.inputs for of in (o.rows, o.columns)}
         self._sides = [of for of in ("text", "written") if of in read]
         size = sum(w.size for w in p.weights.values())
-        self._remote = by_kernel or self._tokenizer is not None or size > IN_BROWSER
+        away = as_switch("by_kernel", by_kernel)
+        self._remote = away or self._tokenizer is not None or size > IN_BROWSER
         self._fixed = not any(o.kind in ("embed", "ids") for o in p.operations.values())
         self._rows = _rows(p)
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
