@@ -96,7 +96,7 @@ FRENCH = ["<start>", "vache", "chien", "verte", "vert", "<end>"]
 @pytest.fixture(scope="module")
 def asked():
     """A translator whose random weights are so large that there is a way back."""
-    torch.manual_seed(16)
+    torch.manual_seed(12)
     model = Transformer(7, 6, 8, 2, 16, 1, max_len=12).eval()
     for parameter in (p for p in model.parameters() if p.ndim > 1):
         torch.nn.init.normal_(parameter, std=0.5)

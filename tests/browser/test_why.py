@@ -83,13 +83,13 @@ ENGLISH = "the cow dog green sees my frog".split()
 FRENCH = ["<start>", "vache", "chien", "verte", "vert", "<end>"]
 
 
-def drawn_machine(**where) -> Machine:
+def drawn_machine(written: str = "<start> vache", **where) -> Machine:
     """A translator of a layer whose random weights are so large that there is a way back."""
     torch.manual_seed(16)
     model = Transformer(7, 6, 8, 2, 16, 1, max_len=12).eval()
     for parameter in (p for p in model.parameters() if p.ndim > 1):
         nn.init.normal_(parameter, std=0.5)
-    return Machine(model, "my green cow", (ENGLISH, FRENCH), written="<start> vache", **where)
+    return Machine(model, "my green cow", (ENGLISH, FRENCH), written=written, **where)
 
 
 OF_A_KERNEL = f"""
@@ -133,6 +133,20 @@ def test_a_click_asks_and_a_second_asks_for_both(page_of):
     guess(page, 0).click()
     frames(page, 5)
     assert not page.locator(".why").first.is_visible()
+
+
+def test_the_answer_does_not_hang_on_what_was_written_at_first(page_of):
+    """What takes the place of a hidden word is as long as the text is now, also in Python."""
+    early = drawn_machine("<start>")
+    page = page_of(early)
+    page.get_by_role("button", name="write a word").click()
+    early.written = page.get_by_role("textbox").nth(1).input_value()
+    late = drawn_machine(early.written)
+    words = list(late.output)
+    n = next(n for n, word in enumerate(words) if late.why(word).why.steps)
+    assert str(early.why(words[n])) == str(late.why(words[n])) and early.written != "<start>"
+    guess(page, n).click()
+    assert answer(page) == late.why(words[n]).sentences
 
 
 def test_what_is_listed_adds_up_and_opens(page_of):

@@ -27,7 +27,7 @@ from workshop.machine.of_arrays import names_of, of_arrays
 from workshop.machine.picture import Still, asking
 from workshop.machine.program import Program, Values, check_option, predicts, run
 from workshop.machine.told import Answer
-from workshop.machine.why import Why, by_lot
+from workshop.machine.why import Why, as_long, by_lot
 from workshop.machine.wire import exactly, joined, made_of, needed, packed, shown
 from workshop.widgets.base import Widget, pack, program, visible
 from workshop.widgets.traits import Entries, Number, Text, Whole
@@ -106,6 +106,7 @@ class Machine(Widget):
             asker = _place_of(asker, self._read(side, written if side == "written" else text)[0])
         where["asker"] = asker
         self._others = others if self._remote else self._texts_of(others, text, written)
+        self._by_lot = not others
         where |= {"text": text, "written": written, "description": _deflated(self._described())}
         where["learned"] = b"" if self._remote else joined(p.weights)
         super().__init__("", {}, **where)
@@ -202,6 +203,7 @@ class Machine(Widget):
         rival = None if rather_than is None else self._said_id("rather_than", rather_than)
         texts = self.text, self.written
         others = self._texts_of(self._others, *texts) if self._remote else self._others
+        others = as_long(others, self._ids()) if self._by_lot else others
         asked = Why(self._program, self._ids(), word, rival, others=others, changes=self.changes)
         return Answer(asked, self._named)
 
@@ -368,6 +370,7 @@ class Machine(Widget):
             "sides": self._sides, "room": self._room, "end": self._end, "start": self._start,
             "fixed": self._fixed,
             "remote": self._remote, "others": [] if self._remote else self._others,
+            "by_lot": self._by_lot,
             "tokens": {"text": self._tokens} if self._tokens else {},
         }  # fmt: skip
 

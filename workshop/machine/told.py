@@ -93,7 +93,7 @@ class Answer:
         who = (
             f"{f'head{head}' if head else 'the only head'} of {where}"
             if path
-            else f"all {step.heads} heads of {where}"
+            else f"{'both' if step.heads == 2 else f'all {step.heads}'} heads of {where}"
         )
         figures = self._figures(step.after)
         return {

@@ -129,8 +129,12 @@ export class Why {
   *averaging() {
     if (this.middle) return;
     const runs = [];
-    for (const texts of this.engine.program.others)
-      yield runs.push(this.engine.compute(texts, this.changes, 1));
+    const { others, by_lot: cut } = this.engine.program; // those by lot are as long as the text now
+    const now = (texts, of) => texts[of].slice(0, cut ? this.texts[of].length : undefined);
+    for (const texts of others) {
+      const some = Object.fromEntries(Object.keys(texts).map((of) => [of, now(texts, of)]));
+      yield runs.push(this.engine.compute(some, this.changes, 1));
+    }
     const names = [...this.outputs.values(), ...this.attentions.flatMap((a) => [a.keys, a.values])];
     const middle = (name) => {
       const sum = new Float64Array(this.values[name].columns);

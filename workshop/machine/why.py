@@ -144,13 +144,21 @@ class Step(NamedTuple):
     heads: int = 1  # that read it
 
 
+DRAWN = 12  # words of a text by lot, which is cut to the length that is asked for
+
+
 def by_lot(p: Program, texts: Texts, count: int = 12) -> list[dict[str, list[int]]]:
-    """Texts as long as these of words drawn by lot; what is written keeps its first, the start."""
+    """Long texts of words drawn by lot; what is written keeps its first word, the start."""
     rng = np.random.default_rng(0)
     tables = p.tables("embed")
     kept = {of: [*ids[:1]] if of == "written" else [] for of, ids in texts.items()}
-    return [{of: kept[of] + rng.integers(len(tables[of]), size=len(ids) - len(kept[of])).tolist()
+    return [{of: kept[of] + rng.integers(len(tables[of]), size=max(DRAWN, len(ids))).tolist()
              for of, ids in texts.items()} for _ in range(count)]  # fmt: skip
+
+
+def as_long(others: Sequence[Texts], texts: Texts) -> list[dict[str, list[int]]]:
+    """As much of each text by lot as there is now of these, whatever was written before."""
+    return [{of: [*ids[: len(texts[of])]] for of, ids in one.items()} for one in others]
 
 
 STAND_IN, CARRIER = "stand-in", "carrier"

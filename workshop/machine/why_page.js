@@ -198,7 +198,8 @@ export class WhyPanel {
       .map(this.token)
       .concat(this.figures(step.after));
     const [, path, head] = step.at.match(/^(.*)\/head(.*)$/) ?? [null, step.at, null];
-    const some = head === null ? `all ${step.heads} heads` : head ? `head${head}` : "the only head";
+    const every = step.heads === 2 ? "both" : `all ${step.heads}`;
+    const some = head === null ? `${every} heads` : head ? `head${head}` : "the only head";
     const who = `${some} of ${spaced(path)}`;
     return {
       read: `At ${asker}, ${who} read ${word}; with that word hidden, ${figures}.`,
