@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check exercise test test-all test-notebooks notebooks measure site pictures bench bench-widgets measure-why format links fresh grade ablations seeds writer clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks measure site pictures bench bench-widgets measure-why format links fresh grade ablations seeds translator writer clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -119,6 +119,9 @@ ablations: $(READY) ## train the translator without each of its stages; writes t
 
 seeds: $(READY) ## train the model of notebook 16 with ten seeds, and in three other ways; writes its table
 	$(BIN)/python tools/seeds.py
+
+translator: $(READY) ## train the small translator of notebook 12, in seconds, and keep it in helpers/
+	$(BIN)/python tools/translator.py
 
 writer: $(READY) ## train the model that writes, half an hour, and keep it in helpers/
 	$(BIN)/python tools/writer.py
