@@ -14,7 +14,6 @@ from answers import for_tensors
 from lessons import CHECK, FOLDER, PATHS, binds, code_cells, is_stub, made_by, needed, needs, tree
 from nbclient import NotebookClient
 
-from workshop.checks.learner import TOOLS
 from workshop.checks.source import names_used
 from workshop.exercises import exercises, find
 
@@ -151,9 +150,7 @@ def room():
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_it_goes_on_with_whatever_is_answered(path, room, tmp_path):
     code, on_mine = code_cells(path), path.stem.startswith("12")  # it ends with all that was kept
-    tools = next(i for i, cell in enumerate(code) if TOOLS.search(cell["source"]))
-    begin = max(tools, 1)  # a story's setup imports them
-    before, after = code[:begin], code[begin:]
+    before, after = code[:1], code[1:]  # the setup
     names = [checked(cell) for cell in after if checked(cell)]
     changing = again(after, {*names})
     imports = "\n".join(map(ast.unparse, parts_of(code, IMPORT)))

@@ -26,7 +26,6 @@ from workshop.exercises.exercise import Exercise
 STEPS = ("a nudge", "the idea")
 OURS = ("helpers.", "workshop.")  # whose functions are no answers
 DEFINITION = re.compile(r"^(?:def|class)\s+(\w+)\s*\(", re.MULTILINE)
-TOOLS = re.compile(r"^from workshop import .*\bcheck\b", re.MULTILINE)  # the tasks begin
 
 
 @dataclass(frozen=True)
@@ -261,11 +260,9 @@ def current() -> str | None:
 
 
 def written() -> str | None:
-    """The exercise that was defined last since the last check, after the tasks began."""
-    lesson, cells = rooms()  # the lesson's cells may run again, and are no answers
-    begin = max((found.cells - len(lesson) for found in Memory.checked.values()), default=0)
-    new = [source for source in cells[max(0, begin) :] if source not in lesson]
-    names = [name for name in defined(new) if name in (here() or exercises())]
+    """The exercise that was defined last since the last check."""
+    begin = max((found.cells for found in Memory.checked.values()), default=0)
+    names = [name for name in defined(cells_run()[begin:]) if name in (here() or exercises())]
     return names[-1] if names else None
 
 
@@ -277,15 +274,8 @@ def here() -> Sequence[str]:
 
 def notebook() -> str:
     """The number of the notebook that runs, by most of what it asks so far, else ""."""
-    asking = [exercises()[n].notebook for n in defined(rooms()[1]) if n in exercises()]
+    asking = [exercises()[n].notebook for n in defined(cells_run()) if n in exercises()]
     return max(asking, key=asking.count, default="")
-
-
-def rooms() -> tuple[list[str], list[str]]:
-    """The cells run so far, before the tasks began and from then on."""
-    cells = cells_run()
-    room = next((i for i, source in enumerate(cells) if TOOLS.search(source)), len(cells))
-    return cells[:room], cells[room:]
 
 
 def defined(cells: list[str]) -> list[str]:
