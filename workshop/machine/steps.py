@@ -111,14 +111,8 @@ def feed_forward_step(inputs: Any, W1: Any, b1: Any, W2: Any, b2: Any) -> Progra
             raise ValueError(f"{name} has shape {has}, but must be {need}, from inputs {x.shape}")
     p = Program(step="hidden")
     _given(p, "inputs", x)
-    p.add(
-        "heard",
-        "linear",
-        "inputs",
-        weights={"W1": W1, "b": b1},
-        title="heard + b1",
-        note="what each neuron hears",
-    )
+    p.add("heard", "linear", "inputs", weights={"W1": W1, "b": b1}, title="heard + b1",
+          note="what each neuron hears")  # fmt: skip
     p.add("hidden", "relu", "heard", title="hidden", note="who is awake")
     p.add("written", "linear", "hidden", weights={"W2": W2, "b": b2}, title="written",
           note="what is added", colour="context")  # fmt: skip
