@@ -4,7 +4,7 @@ Rooms, in the order of the course; each imports only those before it:
 
     shapes                                  are arguments as the formulas need them?
     text → attention → blocks → decoding    NumPy, every function as its formula
-    masks, rotary, cache → modern → layers, adapters → models   PyTorch, the same mathematics
+    masks, rotary, cache → modern → layers → latent, adapters → models   PyTorch, the same
     inside                                  heads scored and switched off, activations patched
     training, writer                        a translator, its sentences and ablations; a writer
     translator                              a smaller one, kept, to look into

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from helpers.cache import KeyValueCache
-from helpers.masks import Mask, attend, causal_mask, fit, for_each_head, masked_softmax
+from helpers.masks import Mask, attend, fit, weigh
 from helpers.modern import LayerOptions, ModernHeads
 from helpers.rotary import Rope
 from helpers.shapes import check_positive, check_rate, need, shaped
@@ -40,6 +40,7 @@ class Attention(nn.Module):
     """
 
     window: int | None = None  # how many of the newest keys a query sees; in the paper, all
+    keep_first: int = 0  # and how many of the first
 
     def __init__(self, d_head: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -47,32 +48,32 @@ class Attention(nn.Module):
         self.scale = 1 / math.sqrt(d_head)
         self.dropout = nn.Dropout(dropout)
         self.watched = True  # keep what `weights` is computed from
-        self._seen: tuple[Tensor, Tensor, Mask, bool] | Tensor | None = None
+        self.sinks: nn.Parameter | None = None  # of each head, a score that gives nothing
+        self._seen: tuple[Any, ...] | Tensor | None = None
 
     def attend(self, Q: Tensor, K: Tensor, V: Tensor, mask: Mask, causal: bool) -> Tensor:
         """The formula, for all heads at once: (B, H, T, d_head), twice (…, Tk, d_head) → like Q.
 
         A query whose mask leaves no key gets weights of zero.
         """
-        mask, causal = fit(mask, causal, Q, K, self.window)
+        mask, causal = fit(mask, causal, Q, K, self.window, self.keep_first)
         self._seen = None  # what the forward before this one left
         if self.watched:
-            self._seen = Q.detach(), K.detach(), mask if mask is None else mask.clone(), causal
+            mask_and_sinks = (x if x is None else x.detach().clone() for x in (mask, self.sinks))
+            self._seen = Q.detach(), K.detach(), *mask_and_sinks, causal
         dropout = self.dropout.p if self.dropout.training else 0.0
-        return attend(Q, K, V, mask, causal, scale=self.scale, dropout_p=dropout)
+        return attend(Q, K, V, mask, causal, self.sinks, scale=self.scale, dropout_p=dropout)
 
     @property
     def weights(self) -> Tensor | None:
         """softmax(Q Kᵀ / √d_head) of the last forward: (B, H, T, Tk), detached, before dropout.
 
         Computed when it is read for the first time; None before a forward, and after one that was
-        `unwatched`.
+        `unwatched`. With sinks a row sums to less than 1.
         """
         if isinstance(self._seen, tuple):
-            Q, K, mask, causal = self._seen
-            mask = causal_mask(Q.shape[2], Q.device) if causal else mask
-            scores = Q @ for_each_head(K, Q.shape[1]).transpose(-2, -1)  # (B, H, T, Tk)
-            self._seen = masked_softmax(scores * self.scale, mask)
+            Q, K, mask, sinks, causal = self._seen
+            self._seen = weigh(Q, K, mask, causal, self.scale, sinks)
         return self._seen
 
     @weights.setter
@@ -86,13 +87,14 @@ class MultiHeadAttention(Attention, ModernHeads):
     (B, T, d_in) → (B, T, d_out). Unless given, d_head is d_out / num_heads. After each forward,
     `weights` gives the attention weights of each head. Raises ValueError for heads that do not
     divide d_out, or a dropout outside [0, 1). Paper, section 3.2.2; `helpers.modern.ModernHeads`
-    says what num_kv_heads, rope, window, qk_norm and eps have added.
+    says what num_kv_heads, rope, window, keep_first, sinks, qk_norm and eps have added.
     """
 
     def __init__(self, d_in: int, d_out: int, num_heads: int, *, d_head: int | None = None,
                  num_kv_heads: int | None = None, rope: float | Rope | None = None,
-                 window: int | None = None, qk_norm: bool = False, eps: float = 1e-5,
-                 dropout: float = 0.0, bias: bool = True) -> None:  # fmt: skip
+                 window: int | None = None, keep_first: int = 0, sinks: bool = False,
+                 qk_norm: bool = False, eps: float = 1e-5, dropout: float = 0.0,
+                 bias: bool = True) -> None:  # fmt: skip
         check_positive(d_in=d_in, d_out=d_out, num_heads=num_heads, d_head=d_head,
                        num_kv_heads=num_kv_heads)  # fmt: skip
         divides = d_head is not None or d_out % num_heads == 0
@@ -106,7 +108,7 @@ class MultiHeadAttention(Attention, ModernHeads):
         self.W_k = nn.Linear(d_in, shared, bias=bias)
         self.W_v = nn.Linear(d_in, shared, bias=bias)
         self.W_o = nn.Linear(width, d_out, bias=bias)
-        self.modernise(rope, window, qk_norm, eps)
+        self.modernise(rope, window, keep_first, sinks, qk_norm, eps)
 
     @shaped(x="B T d_in", memory="B Tk d_in")
     def forward(self, x: Tensor, mask: Mask = None, memory: Tensor | None = None,
@@ -247,7 +249,7 @@ class EncoderLayer(ResidualLayer):
     def __init__(self, d_model: int, num_heads: int, d_ff: int | None, **options: Any) -> None:
         like = LayerOptions(**options)
         super().__init__(d_model, like.dropout, like.pre_norm)
-        self.attention = MultiHeadAttention(d_model, d_model, num_heads, **like.attention())
+        self.attention = _self_attention(d_model, num_heads, like)
         self.norm1 = like.norm(d_model)
         self.feed_forward = None if d_ff is None else _feed_forward(d_model, d_ff, like)
         self.norm2 = None if d_ff is None else like.norm(d_model)
@@ -277,8 +279,8 @@ class DecoderLayer(ResidualLayer):
     def __init__(self, d_model: int, num_heads: int, d_ff: int, **options: Any) -> None:
         like = LayerOptions(**options)
         super().__init__(d_model, like.dropout, like.pre_norm)
-        self_options, cross_options = like.attention(), like.attention(places=False)
-        self.self_attention = MultiHeadAttention(d_model, d_model, num_heads, **self_options)
+        cross_options = like.attention(places=False)
+        self.self_attention = _self_attention(d_model, num_heads, like)
         self.norm1 = like.norm(d_model)
         self.cross_attention = MultiHeadAttention(d_model, d_model, num_heads, **cross_options)
         self.norm2 = like.norm(d_model)
@@ -361,6 +363,14 @@ class MixtureOfExperts(nn.Module):
 
     def extra_repr(self) -> str:
         return f"top_k={self.top_k}"
+
+
+def _self_attention(d_model: int, num_heads: int, like: LayerOptions) -> MultiHeadAttention:
+    """A layer's attention to its own text, which may keep one small vector a token."""
+    known = like.latent is None or hasattr(like.latent, "attention")
+    need(known, "latent", like.latent, "a helpers.latent.Latent")
+    make = MultiHeadAttention if like.latent is None else like.latent.attention
+    return make(d_model, d_model, num_heads, **like.attention())
 
 
 def _feed_forward(d_model: int, d_ff: int, like: LayerOptions) -> FeedForward | MixtureOfExperts:

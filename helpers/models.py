@@ -25,7 +25,7 @@ from helpers.layers import (
     unwatched,
 )
 from helpers.masks import Mask
-from helpers.modern import LayerOptions
+from helpers.modern import by_layer
 from helpers.shapes import check_positive, check_rate, need
 
 Prompts = Sequence[Sequence[int]]
@@ -40,10 +40,9 @@ class LayerStack(nn.Module):
         self, d_model: int, num_heads: int, d_ff: int, num_layers: int, **options: Any
     ) -> None:
         super().__init__()
-        check_positive(num_layers=num_layers)
-        layers = range(num_layers)
-        self.layers = Stack(self.layer_type(d_model, num_heads, d_ff, **options) for _ in layers)
-        self.norm = LayerOptions(**options).last_norm(d_model)
+        each = by_layer(options, num_layers)
+        self.layers = Stack(self.layer_type(d_model, num_heads, d_ff, **vars(own)) for own in each)
+        self.norm = each[-1].last_norm(d_model)
 
 
 class Encoder(LayerStack):
@@ -96,7 +95,8 @@ class Transformer(nn.Module):
         std = d_model**-0.5  # so that √d_model times a row has spread 1
         self.src_tokens = _embedding(src_vocab_size, d_model, std)
         self.tgt_tokens = _embedding(tgt_vocab_size, d_model, std)
-        self.positions = PositionalEncoding(d_model, max_len, LayerOptions(**options).dropout)
+        dropout = by_layer(options, num_layers)[0].dropout
+        self.positions = PositionalEncoding(d_model, max_len, dropout)
         self.encoder = Encoder(d_model, num_heads, d_ff, num_layers, **options)
         self.decoder = Decoder(d_model, num_heads, d_ff, num_layers, **options)
         self.output = nn.Linear(d_model, tgt_vocab_size, bias=False)
@@ -143,12 +143,13 @@ class DecoderOnly(nn.Module):
     """A GPT-style language model: ids in, logits of the next token at every position out.
 
     (B, T) ids → (B, T, vocab_size), with T up to `context_length` and learned positions, unless
-    the layers turn by place (`rope`). Its layers are encoder layers under a causal mask: without an
-    encoder there is nothing to cross-attend to; without d_ff they have an attention alone.
+    `rope` says how layers turn by place. Its layers are encoder layers under a causal mask: without
+    an encoder there is nothing to cross-attend to; without d_ff they have an attention alone.
     `tie_weights` reuses the token table as output weights. With `pad_id`, padding is never read.
-    `options`, those of `helpers.modern.LayerOptions`, go to every layer; GPT-2 takes pre_norm=True
-    and activation="gelu_tanh". Raises ValueError for a pad_id outside the vocabulary and what the
-    layers refuse. Radford et al. (2018, 2019).
+    `options`, those of `helpers.modern.LayerOptions`, go to every layer, or a list of them one to
+    each, as `rope=[1e4, None]`; GPT-2 takes pre_norm=True, activation="gelu_tanh". Raises
+    ValueError for a pad_id outside the vocabulary, a list of another length and what the layers
+    refuse. Radford et al. (2018, 2019).
     """
 
     def __init__(self, vocab_size: int, context_length: int, d_model: int, num_heads: int,
@@ -156,18 +157,16 @@ class DecoderOnly(nn.Module):
                  tie_weights: bool = False, **options: Any) -> None:  # fmt: skip
         super().__init__()
         check_positive(vocab_size=vocab_size, context_length=context_length, d_model=d_model)
-        check_positive(num_layers=num_layers)
         _check_pad_id(pad_id, vocab_size)
-        like = LayerOptions(**options)
-        check_rate(dropout=like.dropout)
+        each = by_layer(options, num_layers)
+        check_rate(dropout=each[0].dropout)
         self.pad_id, self.context_length = pad_id, context_length
         self.tokens = _embedding(vocab_size, d_model, std=0.02)  # GPT-2's: small logits at first
-        turned = like.rope is not None  # the layers know the places
+        turned = options.get("rope") is not None  # the layers know the places, or some, or none
         self.positions = None if turned else _embedding(context_length, d_model, std=0.02)
-        self.dropout = nn.Dropout(like.dropout)
-        layers = range(num_layers)
-        self.layers = Stack(EncoderLayer(d_model, num_heads, d_ff, **options) for _ in layers)
-        self.norm = like.last_norm(d_model)
+        self.dropout = nn.Dropout(each[0].dropout)
+        self.layers = Stack(EncoderLayer(d_model, num_heads, d_ff, **vars(own)) for own in each)
+        self.norm = each[-1].last_norm(d_model)
         self.output = nn.Linear(d_model, vocab_size, bias=False)
         if tie_weights:
             self.output.weight = self.tokens.weight

@@ -7,6 +7,7 @@ network in `helpers.layers` (`gated`, MixtureOfExperts), and to the norm here.
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from helpers.rotary import Rope, rotate
@@ -21,7 +22,10 @@ class LayerOptions:
     num_kv_heads: int | None = None  # heads of keys and values; None: as many as of queries
     rope: float | Rope | None = None  # the speeds, or their base, at which queries and keys turn
     window: int | None = None  # how many of the newest keys a query sees; None: all
+    keep_first: int = 0  # of how many first keys it sees besides
+    sinks: bool = False  # a learned score of each head that takes weight and gives nothing
     qk_norm: bool = False  # RMSNorm of each query and key
+    latent: Any = None  # a helpers.latent.Latent: keys and values of one small vector
     dropout: float = 0.0  # of the attention weights, and of what each sub-layer adds
     pre_norm: bool = False  # the norm before each sub-layer, not after
     rms_norm: bool = False  # RMSNorm in place of LayerNorm
@@ -34,8 +38,8 @@ class LayerOptions:
 
     def attention(self, *, places: bool = True) -> dict[str, Any]:
         """The options of a MultiHeadAttention; one that reads a memory knows no places."""
-        names = ["d_head", "num_kv_heads", "qk_norm", "eps", "dropout", "bias"]
-        return self._some(*names, *["rope", "window"] * places)
+        names = ["d_head", "num_kv_heads", "sinks", "qk_norm", "eps", "dropout", "bias"]
+        return self._some(*names, *["rope", "window", "keep_first"] * places)
 
     def feed_forward(self) -> dict[str, Any]:
         """The options of a FeedForward; between its maps nothing is dropped."""
@@ -53,6 +57,19 @@ class LayerOptions:
         return {name: getattr(self, name) for name in names}
 
 
+def by_layer(options: dict[str, Any], num_layers: int) -> list[LayerOptions]:
+    """The options of each layer: a list or tuple has one value a layer, else all are alike.
+
+    Raises ValueError for another length, and unless num_layers is positive.
+    """
+    check_positive(num_layers=num_layers)
+    each = {name: said for name, said in options.items() if isinstance(said, list | tuple)}
+    for name, said in each.items():
+        need(len(said) == num_layers, name, said, f"one value, or {num_layers}: one for each layer")
+    return [LayerOptions(**options | {name: said[n] for name, said in each.items()})
+            for n in range(num_layers)]  # fmt: skip
+
+
 class ModernHeads:
     """The part of a MultiHeadAttention that is not in the paper.
 
@@ -62,20 +79,25 @@ class ModernHeads:
         et al. (2021).
     qk_norm: before that, RMSNorm, with `eps`, of each query and key. Henry et al. (2020).
     window: a query sees that many of the newest keys. Beltagy et al. (2020).
+    keep_first: and that many of the first, at their places in the text. Xiao et al. (2023).
+    sinks: a learned score of each head, from 0, joins each softmax and takes its weight away; so
+        the `weights` sum to less than 1. OpenAI (2025), gpt-oss.
     """
 
     num_heads: int
     num_kv_heads: int
     d_head: int
 
-    def modernise(self, rope: float | Rope | None, window: int | None, qk_norm: bool,
-                  eps: float) -> None:  # fmt: skip
+    def modernise(self, rope: float | Rope | None, window: int | None, keep_first: int,
+                  sinks: bool, qk_norm: bool, eps: float) -> None:  # fmt: skip
         """Take the options. Raises ValueError for one out of its range."""
         H, shared, d_head = self.num_heads, self.num_kv_heads, self.d_head
         need(H % shared == 0, "num_kv_heads", shared, f"a divisor of num_heads = {H}")
         need(rope is None or d_head % 2 == 0, "d_head", d_head, "even: rope turns pairs")
         check_positive(rope=None if isinstance(rope, Rope) else rope, window=window)
-        self.rope, self.window, self.qk_norm = rope, window, qk_norm
+        need(keep_first >= 0, "keep_first", keep_first, "at least 0")
+        self.rope, self.window, self.keep_first, self.qk_norm = rope, window, keep_first, qk_norm
+        self.sinks = nn.Parameter(torch.zeros(H)) if sinks else None
         self.norm_q = nn.RMSNorm(d_head, eps=eps) if qk_norm else None
         self.norm_k = nn.RMSNorm(d_head, eps=eps) if qk_norm else None
 

@@ -22,16 +22,21 @@ V = 41  # words of every decoder
 _LLAMA = {"vocab_size": V, "max_position_embeddings": 40, "num_hidden_layers": 3,
           "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 20, "head_dim": 6,
           "intermediate_size": 13, "tie_word_embeddings": False, "rope_theta": 1e4}  # fmt: skip
-LLAMAS = ("llama", "mistral", "qwen3", "mixtral")
+LLAMAS = ("llama", "mistral", "qwen3", "mixtral", "smollm3")
+DEEPSEEKS = ("deepseek_v2", "deepseek_v3")
 SIZES = {
     "bert": {"vocab_size": 13, "hidden_size": 30, "num_hidden_layers": 3, "num_attention_heads": 5,
              "intermediate_size": 37, "max_position_embeddings": 11, "type_vocab_size": 3},
     "gpt2": {"vocab_size": V, "n_positions": 40, "n_embd": 12, "n_layer": 2, "n_head": 3,
              "n_inner": 20},
     **dict.fromkeys(LLAMAS, _LLAMA),
+    "smollm3": _LLAMA | {"pad_token_id": None},  # theirs is behind so few words
     # The faster way wants rows of 16 bytes.
     "mixtral": _LLAMA | {"num_local_experts": 3, "num_experts_per_tok": 2,
                          "experts_implementation": "eager"},
+    **dict.fromkeys(DEEPSEEKS, _LLAMA | {"num_key_value_heads": 4, "kv_lora_rank": 5, "head_dim": 4,
+        "qk_nope_head_dim": 6, "v_head_dim": 6, "qk_rope_head_dim": 4,
+        "first_k_dense_replace": 3}),
 }  # fmt: skip
 
 
@@ -71,7 +76,11 @@ def drawn(kind: str, seed: int) -> dict[str, Any]:
     }
     says |= {} if kind == "llama" else {"sliding_window": window}
     if kind == "qwen3":
-        says |= {"use_sliding_window": window is not None, "max_window_layers": 0}
+        more = {"max_window_layers": int(rng.integers(says["num_hidden_layers"] + 1))}
+        says |= {"use_sliding_window": window is not None} | more
+    if kind == "smollm3":
+        places = rng.integers(2, size=says["num_hidden_layers"]).tolist()
+        says |= {"use_sliding_window": window is not None, "no_rope_layers": places}
     if kind == "mixtral":
         experts = int(rng.integers(1, 6))
         top_k = int(rng.integers(1, experts + 1))

@@ -1,5 +1,6 @@
 """Checkpoints of every family: ours against `transformers`, and all that can be bad in a folder."""
 
+import math
 import pickle
 import re
 import tracemalloc
@@ -16,15 +17,17 @@ from safetensors.torch import load_file, save_file
 
 from helpers.cache import KeyValueCache
 from helpers.decoding import generate
+from helpers.latent import Latent
 from helpers.models import DecoderOnly
 from helpers.pretrained import load_bert, load_gpt2, load_llama, load_tokenizer
 from helpers.pretrained.families import FAMILIES
+from helpers.rotary import Rope
 
 pytestmark = pytest.mark.slow
 WEIGHTS = "model.safetensors"
 LOADERS = {"bert": load_bert, "gpt2": load_gpt2, **dict.fromkeys(LLAMAS, load_llama)}
 ALL, KIN = (pytest.mark.parametrize("kind", kinds) for kinds in (LOADERS, LLAMAS))
-BERT, GPT2, LLAMA, _, QWEN3, _ = (pytest.mark.parametrize("kind", [kind]) for kind in LOADERS)
+BERT, GPT2, LLAMA, _, QWEN3, *_ = (pytest.mark.parametrize("kind", [kind]) for kind in LOADERS)
 
 
 @pytest.fixture
@@ -90,7 +93,8 @@ def test_logits_and_texts_equal_those_of_transformers(kind, seed, says, tmp_path
         pieces = [ours(piece, cache) for piece in ids.split([6, 1, 1, 7, 2], dim=1)]
         assert near(torch.cat(pieces, dim=1), expected)
     ask = {"do_sample": False, "max_new_tokens": 9, "eos_token_id": None, "pad_token_id": 0}
-    ask["use_cache"] = ours.layers[0].attention.window != 1  # theirs then keeps all, not nothing
+    windows = {layer.attention.window for layer in ours.layers}
+    ask["use_cache"] = 1 not in windows  # theirs then keeps all, not nothing
     written = theirs.generate(ids, attention_mask=torch.ones_like(ids), **ask)
     assert generate(ours, ids.tolist(), 9) == written[:, 17:].tolist()
     with torch.no_grad():
@@ -103,15 +107,72 @@ def test_logits_and_texts_equal_those_of_transformers(kind, seed, says, tmp_path
 def test_every_layer_of_a_stretched_model_gives_what_theirs_gives(kind, says, tmp_path):
     """Far behind the length that was learned, too. In float64: the vectors grow to 16."""
     theirs = write(tmp_path, kind, rope_parameters=says, head_dim=16, max_position_embeddings=40)
-    ours, found = load_llama(tmp_path).double(), []
+    every_layer_is_near(load_llama(tmp_path).double(), theirs.double(), 40)
+
+
+FULL, SLIDING, NAN = "full_attention", "sliding_attention", float("nan")
+SLIDES = {"use_sliding_window": True, "sliding_window": 4}
+MIXED = [("qwen3", SLIDES | {"layer_types": [SLIDING, FULL, SLIDING]}),
+         ("smollm3", {"no_rope_layers": [1, 0, 1]}),
+         ("smollm3", SLIDES | {"no_rope_layers": [0, 1, 0], "layer_types": [FULL, SLIDING, FULL]}),
+         ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "says"), MIXED)
+def test_every_layer_of_a_model_of_mixed_layers_gives_what_theirs_gives(kind, says, tmp_path):
+    theirs = write(tmp_path, kind, **says)
+    every_layer_is_near(load_llama(tmp_path).double(), theirs.double(), 17)
+
+
+def every_layer_is_near(ours: DecoderOnly, theirs: transformers.PreTrainedModel, T: int) -> None:
+    ids, found = torch.from_numpy(np.random.default_rng(0).integers(1, 41, (2, T))), []
     for part in (*ours.layers, ours.norm):
         part.register_forward_hook(lambda module, given, out: found.append(out))
-    ids = torch.from_numpy(np.random.default_rng(0).integers(1, 41, (2, 40)))
+    cache = KeyValueCache()
     with torch.no_grad():
         ours(ids)
-        _, *expected = theirs.double()(ids, output_hidden_states=True).hidden_states
-    *between, _, last = found  # theirs keeps the last layer's vectors after the norm
-    assert all(map(near, [*between, last], expected, [1e-5] * len(expected)))
+        *between, _, last = found  # theirs keeps the last layer's vectors after the norm
+        _, *expected = (says := theirs(ids, output_hidden_states=True)).hidden_states
+        pieces = [ours(piece, cache) for piece in ids.split([T - 3, 1, 2], dim=1)]
+    assert expected[-1].std() > 0.5 and near(torch.cat(pieces, dim=1), says.logits, 1e-5)
+    assert all(map(near, [*between, last], expected, [1e-5 * x.std() for x in expected]))
+
+
+Q, KV = "attention.W_q attention.W_q_turned", "attention.W_up_k attention.W_up_v"
+DEEPSEEK = FAMILIES["llama"].names | FAMILIES["llama"].layer | {
+    "lm_head": "output", "self_attn.q_proj": Q, "self_attn.q_b_proj": Q, "self_attn.kv_b_proj": KV,
+    "self_attn.kv_a_proj_with_mqa": "attention.W_down attention.W_turned",
+    "self_attn.kv_a_layernorm": "attention.norm_down",
+    "self_attn.q_a_proj": "attention.W_down_q", "self_attn.q_a_layernorm": "attention.norm_down_q",
+}  # fmt: skip
+MSCALE = YARN | {"rope_theta": 100.0, "mscale": 0.7, "mscale_all_dim": 0.7}
+TURNS = Rope(100.0, 4.0, 9, 1.0, 32.0, by_pairs=True, louder=0.07 * math.log(4) + 1)
+
+
+@pytest.mark.parametrize(("says", "rope"), [
+    ({"q_lora_rank": None, "rope_theta": 50.0}, 50.0),
+    ({"q_lora_rank": 7, "rope_parameters": MSCALE}, TURNS),
+])  # fmt: skip
+@pytest.mark.parametrize("kind", small.DEEPSEEKS)
+def test_every_layer_of_latent_attention_gives_what_that_of_deepseek_gives(
+    kind, says, rope, tmp_path
+):
+    """Plain, and absorbed with a cache. Some maps of theirs hold two of ours, head by head."""
+    theirs, state = write(tmp_path, kind, **says).double(), {}
+    ours = DecoderOnly(41, 40, 20, 4, 13, 3, pre_norm=True, rms_norm=True, gated=True, rope=rope,
+                       activation="silu", bias=False, eps=1e-6, d_head=6,
+                       latent=Latent(5, 4, says["q_lora_rank"])).double()  # fmt: skip
+    sizes = {name: len(tensor) for name, tensor in ours.state_dict().items()}
+    for name, tensor in theirs.state_dict().items():
+        home, part, kind = re.fullmatch(
+            r"(?:model\.(?=l))?(layers\.\d\.)?(.+)\.(\w+)", name
+        ).groups("")
+        names = [f"{home}{own}.{kind}" for own in DEEPSEEK[part].split()]
+        heads = 4 if DEEPSEEK[part] in (Q, KV) else 1
+        rows = tensor.unflatten(0, (heads, -1))
+        state |= zip(names, rows.split([sizes[own] // heads for own in names], dim=1), strict=True)
+    ours.load_state_dict({name: rows.flatten(0, 1) for name, rows in state.items()})
+    every_layer_is_near(ours, theirs, 11)
 
 
 @LLAMA
@@ -176,22 +237,22 @@ def test_rope_and_window_that_are_not_mentioned_are_those_of_transformers(kind, 
     assert {(layer.attention.rope, layer.attention.window) for layer in layers} == {expected}
 
 
-FULL, SLIDING, NAN = "full_attention", "sliding_attention", float("nan")
-WINDOWS = [  # of Qwen3: whether it slides, what else is said, the window
-    (True, {"max_window_layers": 0}, 7), (True, {"max_window_layers": 3}, None),
-    (False, {"max_window_layers": 0}, None), (True, {"layer_types": [SLIDING] * 3}, 7),
-    (True, {"layer_types": [FULL] * 3}, None), (..., {"layer_types": None}, None),
+WINDOWS = [  # of Qwen3: whether it slides, what else is said, the windows
+    (True, {"max_window_layers": 0}, [7] * 3), (True, {"max_window_layers": 3}, [None] * 3),
+    (False, {"max_window_layers": 0}, [None] * 3), (True, {"layer_types": [SLIDING] * 3}, [7] * 3),
+    (True, {"layer_types": [FULL] * 3}, [None] * 3), (..., {"layer_types": None}, [None] * 3),
+    (True, {"layer_types": [SLIDING, FULL, SLIDING]}, [7, None, 7]),
 ]  # fmt: skip
 
 
 @QWEN3
-@pytest.mark.parametrize(("use", "more", "window"), WINDOWS)
-def test_windows_of_qwen3_are_those_of_transformers(use, more, window, checkpoint):
+@pytest.mark.parametrize(("use", "more", "windows"), WINDOWS)
+def test_windows_of_qwen3_are_those_of_transformers(use, more, windows, checkpoint):
     says = {"use_sliding_window": use, "layer_types": ..., "sliding_window": 7} | more
     change_config(checkpoint, **says)
     theirs = transformers.AutoConfig.from_pretrained(checkpoint)
-    assert {*theirs.layer_types} == ({SLIDING} if window else {FULL})
-    assert {layer.attention.window for layer in load_llama(checkpoint).layers} == {window}
+    assert [SLIDING if window else FULL for window in windows] == theirs.layer_types
+    assert [layer.attention.window for layer in load_llama(checkpoint).layers] == windows
 
 
 # ---------------------------------------------------------------- what is refused
@@ -264,7 +325,9 @@ WRONG = {
     "mistral": {"sliding_window": [0], "layer_types": [[FULL] * 3]},
     "mixtral": {"sliding_window": [-3], "num_experts_per_tok": [0]},
     "qwen3": {"use_sliding_window": ["yes"],
-              "layer_types": [[FULL, SLIDING, FULL], [[]] * 3, FULL, ["linear_attention"] * 3]},
+              "layer_types": [[[]] * 3, FULL, ["linear_attention"] * 3]},
+    "smollm3": {"no_rope_layers": [None, 1, [1, 0], [1, 1, 2], "110"], "attention_bias": [True],
+                "layer_types": [[SLIDING, "x", FULL]], "use_sliding_window": [None]},
 }  # fmt: skip
 MEAN = "(but must |an option that is not known here)"
 SAID = [(kind, {key: value} | ({"rope_parameters": ...} if key == "rope_theta" else {}),
@@ -298,9 +361,12 @@ CONFIGS = [  # what is needed is said; and what fits in itself must fit the tens
     ("mixtral", {"num_local_experts": 2}, r"experts.2.w1.weight has no place"),
     ("mixtral", {"num_local_experts": 10**12}, "layers.0.block_sparse_moe.experts.3.w1.weight is"),
     ("mixtral", {"num_experts_per_tok": 4}, "num_experts_per_tok is 4, but must be at most 3"),
-    ("qwen3", {"layer_types": [FULL] * 2}, "layer_types is .* must name one kind of attention 3"),
-    ("qwen3", {"layer_types": [SLIDING] * 3, "use_sliding_window": False},
-     "use_sliding_window is False, but must be True"),
+    ("qwen3", {"layer_types": [FULL] * 2}, "layer_types is .* must be a list of 3, a layer "),
+    *((kind, {"layer_types": [FULL, FULL, SLIDING], "use_sliding_window": False},
+       "use_sliding_window is False, but must be True") for kind in ("qwen3", "smollm3")),
+    ("smollm3", {"no_rope_layers": ...}, "no_rope_layers is missing, but must be a list of 3, a l"),
+    ("smollm3", {"layer_types": None, "use_sliding_window": True}, "layer_types is None, but must"),
+    ("smollm3", {"num_hidden_layers": 10**12}, "no_rope_layers is .*, but must be a list of 10000"),
     ("qwen3", {"layer_types": [SLIDING] * 3, "use_sliding_window": True, "sliding_window": None},
      "sliding_window is None, but must be a positive"),
     *(("qwen3", {"layer_types": ..., "use_sliding_window": True, "max_window_layers": layers},

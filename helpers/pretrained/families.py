@@ -1,8 +1,8 @@
 """BERT, GPT-2, Llama and its kin: a table of what their files call what our models have.
 
-Llama, Mistral, Qwen3 and Mixtral are one architecture: pre-norm with RMSNorm, RoPE, SwiGLU, key
-heads that are shared. Mistral adds a sliding window, Qwen3 normalises queries and keys, Mixtral has
-experts.
+Llama, Mistral, Qwen3, SmolLM3 and Mixtral are one architecture: pre-norm with RMSNorm, RoPE,
+SwiGLU, key heads that are shared. Mistral adds a sliding window, Qwen3 normalises queries and keys,
+SmolLM3 has layers without RoPE, Mixtral has experts.
 """
 
 from collections.abc import Callable, Iterator
@@ -105,8 +105,9 @@ FAMILIES = {
                        says=LLAMA.says | {"num_experts": "num_local_experts",
                                           "top_k": "num_experts_per_tok"},
                        absent=LLAMA.absent | {"sliding_window": None}),  # a Mistral must say it
+    "smollm3": replace(LLAMA, absent={"tie_word_embeddings": True, "use_sliding_window": False}),
 }  # fmt: skip
-LLAMAS = ("llama", "mistral", "qwen3", "mixtral")
+LLAMAS = ("llama", "mistral", "qwen3", "mixtral", "smollm3")
 
 
 def load_bert(folder: str | Path, *, max_tokens: int | None = None) -> SentenceEncoder:
@@ -130,11 +131,12 @@ def load_gpt2(folder: str | Path) -> DecoderOnly:
 
 
 def load_llama(folder: str | Path) -> DecoderOnly:
-    """Load a Llama, Mistral, Qwen3 or Mixtral checkpoint into our DecoderOnly, ready for use.
+    """Load a Llama, Mistral, Qwen3, Mixtral or SmolLM3 checkpoint into our DecoderOnly.
 
-    Weights of 16 bits become float32, exactly. Every layer must be alike; RoPE may be stretched as
-    "linear", "llama3" or "yarn" do it. Raises as `load_bert` does; no tokenizer is needed. Touvron
-    et al. (2023); Jiang et al. (2023, 2024); Yang et al. (2025).
+    Weights of 16 bits become float32, exactly. Layers may differ in their windows and in having
+    RoPE; that may be stretched as "linear", "llama3" or "yarn" do it. Raises as `load_bert` does;
+    no tokenizer is needed. Touvron et al. (2023); Jiang et al. (2023, 2024); Yang et al. (2025);
+    Bakouch et al. (2025).
     """
     return _load(folder, *LLAMAS)
 
@@ -182,34 +184,47 @@ def _rope_and_window(config: Config, kind: str, options: dict[str, Any]) -> dict
         config.refuse("head_dim", "be even: RoPE turns pairs of features")
     if options.get("top_k", 0) > options.get("num_experts", 0):
         config.refuse("num_experts_per_tok", f"be at most {options['num_experts']}, all experts")
-    return {"rope": rope_of(config, kind), "window": _window(config, kind)}
+    rope = rope_of(config, kind)
+    if kind == "smollm3":
+        rope = [rope if turns else None for turns in _each(config, "no_rope_layers", 0, 1)]
+    return {"rope": rope, "window": _window(config, kind)}
 
 
-def _window(config: Config, kind: str) -> int | None:
-    """How many tokens a query sees; None: all."""
-    if kind == "llama" or (kind == "qwen3" and not _slides(config)):
-        return None
-    if kind != "qwen3" and config.entries.get("sliding_window", ...) is None:
+def _window(config: Config, kind: str) -> int | list[int | None] | None:
+    """How many tokens a query sees, None for all: in every layer, or in each."""
+    if kind in ("qwen3", "smollm3"):
+        return _windows(config, kind)
+    if kind == "llama" or config.entries.get("sliding_window", ...) is None:
         return None
     return config.size("sliding_window")
 
 
-def _slides(config: Config) -> bool:
-    """Whether each layer of a Qwen3 has a sliding window. Raises ValueError if only some have."""
-    config.asked |= {"sliding_window", "layer_types", "max_window_layers"}
+def _windows(config: Config, kind: str) -> int | list[int | None] | None:
+    """The same of those that say it layer by layer; an older Qwen3 may say it of all."""
+    config.asked |= {"sliding_window", "layer_types", "max_window_layers", "no_rope_layer_interval"}
     slides, n = config.switch("use_sliding_window"), config.size("num_hidden_layers")
-    if (kinds := config.entries.get("layer_types")) is None:
-        needed = f"be 0 or at least num_hidden_layers = {n}: all layers are alike here"
+    if config.entries.get("layer_types") is None and (kind == "qwen3" or not slides):
+        needed = f"be 0 or at least num_hidden_layers = {n}: only layer_types tells layers apart"
         # So many layers, the first ones, see all.
-        return slides and not config.get(
+        slides = slides and not config.get(
             "max_window_layers", needed, lambda m: type(m) is int and (m == 0 or m >= n)
         )
-    alike = isinstance(kinds, list) and len(kinds) == n and kinds == kinds[:1] * n
-    if not alike or kinds[0] not in ("full_attention", "sliding_attention"):
-        config.refuse("layer_types", f"name one kind of attention {n} times")
-    if not slides and kinds[0] == "sliding_attention":
+        return config.size("sliding_window") if slides else None
+    kinds = _each(config, "layer_types", "full_attention", "sliding_attention")
+    if "sliding_attention" not in kinds:
+        return None
+    if not slides:
         config.refuse("use_sliding_window", "be True, as layer_types says")
-    return kinds[0] == "sliding_attention"
+    size = config.size("sliding_window")
+    return [size if kind == "sliding_attention" else None for kind in kinds]
+
+
+def _each(config: Config, name: str, *choices: Any) -> list[Any]:
+    """One entry that is a list, with one of two choices for each layer."""
+    n = config.size("num_hidden_layers")
+    needed = f"be a list of {n}, a layer {choices[0]!r} or {choices[1]!r}"
+    return config.get(name, needed, lambda said: isinstance(said, list) and len(said) == n
+                      and all(each in choices for each in said))  # fmt: skip
 
 
 def _places(family: Family, options: dict[str, Any], tensors: Tensors) -> Iterator[Place]:

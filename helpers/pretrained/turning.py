@@ -71,7 +71,7 @@ def _base(config: Config, kind: str, said: dict[str, Any], *names: str) -> float
         config.fill("rope_theta", lambda _: said["rope_theta"])
         if config.entries["rope_theta"] != said["rope_theta"]:
             config.refuse("rope_theta", f"be {said['rope_theta']!r}, as in {names[0]}")
-    config.fill("rope_theta", lambda _: 1e6 if kind == "mixtral" else 1e4)
+    config.fill("rope_theta", lambda _: {"mixtral": 1e6, "smollm3": 2e6}.get(kind, 1e4))
     needed = "be a number from 1 to 1e30"
     base = config.get("rope_theta", needed, lambda x: type(x) in (int, float) and 1 <= x <= 1e30)
     return float(base)  # 10**25 is a number in JSON, but no int64
