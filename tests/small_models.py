@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from torch import Tensor, float64, nn
 
+from helpers.latent import Latent
 from helpers.layers import DecoderLayer, EncoderLayer, MultiHeadAttention, PositionalEncoding
 from helpers.models import Decoder, DecoderOnly, Encoder, Transformer
 from helpers.pretrained import SentenceEncoder
@@ -19,7 +20,6 @@ from workshop import (
     next_word_step,
     norm_step,
     positions_step,
-    product_step,
     softmax_step,
 )
 from workshop.machine.of_modules import describe, is_part
@@ -30,7 +30,13 @@ LLAMA = {"pre_norm": True, "rms_norm": True, "rope": 100.0, "gated": True, "acti
          "bias": False, "num_kv_heads": 2}  # fmt: skip
 STRETCHED = Rope(9.0, 2.5, trained=4, least=0.2, most=0.5)
 YARN = Rope(100.0, 4.0, trained=40, least=1.0, most=5.0, by_pairs=True, louder=1.2)
+QWEN = LLAMA | {"rope": YARN, "d_head": 4, "qk_norm": True, "tie_weights": True, "eps": 0.1}
 NORMED = {"num_kv_heads": 2, "qk_norm": True, "rms_norm": True, "gated": True}
+SHARED = {"d_head": 2, "num_kv_heads": 1, "qk_norm": True}
+TURNED, CAUSAL = {"rope": STRETCHED, "window": 2, "qk_norm": True}, {"causal": True}
+PLACED = {"rope": 10.0, "rms_norm": True, "gated": True}
+FIRST = {"window": [2, None], "keep_first": 1, "num_kv_heads": 1, **PLACED, "rope": [None, 9.0]}
+SMALL = Latent(3, 2, d_query=4)
 WORDS = Tokenizer(WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
 
 
@@ -134,41 +140,23 @@ CASES: dict[str, Callable[[], Case]] = {
     "notebook 12": lambda: drawn(6, EncoderDecoder(), 9, 9),
     "sentences": lambda: drawn(7, SentenceEncoder(9, 7, 2, 6, 2, 8, 1, tokenizer=WORDS), 9),
     "attention": lambda: drawn(8, MultiHeadAttention(6, 4, 2, d_head=3), 6),
-    "causal attention": lambda: drawn(9, MultiHeadAttention(5, 4, 1), 5, how={"causal": True}),
+    "causal attention": lambda: drawn(9, MultiHeadAttention(5, 4, 1), 5, how=CAUSAL),
     "cross-attention": lambda: drawn(10, MultiHeadAttention(6, 4, 2), 6, 6),
     "encoder layer": lambda: drawn(11, EncoderLayer(6, 2, 8, eps=1e-3), 6),
     "decoder layer": lambda: drawn(12, DecoderLayer(6, 2, 8), 6, 6),
-    "encoder": lambda: drawn(13, Encoder(6, 2, 8, 2, **PRE), 6, how={"causal": True}),
+    "encoder": lambda: drawn(13, Encoder(6, 2, 8, 2, **PRE), 6, how=CAUSAL),
     "decoder": lambda: drawn(14, Decoder(6, 2, 8, 1, **PRE), 6, 6),
     "llama": lambda: drawn(15, DecoderOnly(11, 7, 8, 4, 6, 2, window=3, **LLAMA), 11),
-    "qwen": lambda: drawn(
-        21,
-        DecoderOnly(
-            11,
-            7,
-            6,
-            4,
-            8,
-            1,
-            d_head=4,
-            qk_norm=True,
-            tie_weights=True,
-            eps=0.1,
-            **LLAMA | {"rope": YARN},
-        ),
-        11,
-    ),
+    "qwen": lambda: drawn(21, DecoderOnly(11, 7, 6, 4, 8, 1, **QWEN), 11),
     "mixtral": lambda: drawn(17, DecoderOnly(11, 7, 4, 2, 5, 1, num_experts=3, **LLAMA), 11),
     "attention only": lambda: drawn(16, attention_only(), 11),
-    "shared heads": lambda: drawn(
-        19, MultiHeadAttention(6, 6, 3, d_head=2, num_kv_heads=1, qk_norm=True), 6, 6
+    "sinks": lambda: drawn(24, DecoderOnly(11, 9, 8, 2, 8, 2, sinks=True, **FIRST), 11),
+    "latent": lambda: drawn(25, DecoderOnly(11, 9, 6, 2, 8, 2, latent=SMALL, **PLACED), 11),
+    "latent, one head": lambda: drawn(
+        26, EncoderLayer(6, 1, 8, latent=Latent(3, 2), **PLACED | {"rope": YARN}), 6
     ),
-    "one turned head": lambda: drawn(
-        22,
-        MultiHeadAttention(5, 4, 1, rope=STRETCHED, window=2, qk_norm=True),
-        5,
-        how={"causal": True},
-    ),
+    "shared heads": lambda: drawn(19, MultiHeadAttention(6, 6, 3, **SHARED), 6, 6),
+    "one turned head": lambda: drawn(22, MultiHeadAttention(5, 4, 1, **TURNED), 5, how=CAUSAL),
     "many words": lambda: drawn(23, DecoderOnly(4100, 7, 2, 1, 4, 1), 4100),
     "rms decoder": lambda: drawn(20, Decoder(8, 4, 6, 1, activation="gelu", **NORMED), 8, 8),
 }
@@ -182,9 +170,6 @@ def single_steps() -> dict[str, tuple[Program, dict[str, list[int]], list[dict]]
     words, number = {"text": [0, 1, 2, 3]}, {"row": 1, "column": 2, "value": 0.5}
     gain = {"at": "norm/gain", "row": 0, "values": [2.0, 2.0, 2.0]}
     return {
-        "product": (product_step(X, Y.T, ("X", "W_q", "q")), words, [{"at": "X"} | number]),
-        "scores": (product_step(X, Y, ("Q", "K", "scores"), transposed=True), words,
-                   [{"at": "K"} | number]),
         "softmax": (softmax_step([1.5, -2, 0, 0.25], 4), words,
                     [{"at": "scaled", "option": "by", "value": 8.0}]),
         "add & norm": (norm_step(X, np.tanh), words, [gain, {"at": "add", "off": True}]),

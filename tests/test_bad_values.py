@@ -79,7 +79,7 @@ CASES = [
                "vocab": ["a", "b"]},
      {"model": [3, {}], "text": [3, "", "c"], "vocab": [3, SEVEN, {"a": "0", "b": 1}],
       "written": [3], "tokenizer": [3], "x": [3], "memory": [3], "causal": [1, True],
-      "asker": [0.5, -1, "c"], "end": [3], "start": [3], "at": [3, "x/y"], "cell": [3, ["x"]],
+      "asker": [0.5, -1, "c"], "at": [3, "x/y"], "cell": [3, ["x"]],
       "changes": [3, [{"at": "y"}]], "temperature": ["1", 0], "names": [3, ["a"], {"x": 3}],
       "others": [3, [3], ["c"]], "by_kernel": [3, "yes"]},
      {"asker": [0.5, -1], "asked": [3, ["c"], ["a", "b", "a", "b"]],

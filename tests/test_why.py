@@ -9,11 +9,12 @@ from helpers.inside import contributions, sweep
 from helpers.models import DecoderOnly, Transformer
 from workshop.machine.machine import Machine
 from workshop.machine.program import run
+from workshop.machine.told import MINUS
 from workshop.machine.why import EVERY, Why
 from workshop.machine.why import contributions as of_program
 
 SPEAKERS = ["gpt", "tied, post-norm", "one head, no bias", "transformer", "pre-norm transformer",
-            "notebook 12", "llama", "qwen", "mixtral", "attention only"]  # fmt: skip
+            "notebook 12", "llama", "qwen", "mixtral", "attention only", "sinks"]  # fmt: skip
 MODELS = {name: CASES[name] for name in SPEAKERS} | {
     "deep": lambda: drawn(31, DecoderOnly(11, 9, 8, 2, 12, 4, **PRE), 11),
     "deep, post-norm": lambda: drawn(32, DecoderOnly(11, 9, 8, 4, 12, 3, activation="silu"), 11),
@@ -131,9 +132,11 @@ def test_the_answer_is_a_table_and_sentences(asked):
     text = repr(answer)
     assert f"add up to the lead, {lead:.2f}" in text and "had read “" in text
     assert "decoder/layer 1/cross-attention/word 1 “my”" in text
-    page = answer._repr_html_()
-    assert "&lt;" not in page.replace("&lt;end&gt;", "").replace("&lt;start&gt;", "")
-    assert page.count("<li>") == len(answer.sentences) == 3
+    assert len(answer.sentences) == 3
+    told = [asked.why("verte", rival) for rival in ("<start>", "vert", "<end>", "chien")]
+    minus = [MINUS in answer.way_back for answer in told]
+    leads = [[step.after.lead for step in answer.why.steps] for answer in told]
+    assert minus == [min(some, default=0) < 0 for some in leads] and {*minus} == {True, False}
 
 
 @pytest.mark.parametrize(("ask", "said"), [

@@ -177,7 +177,7 @@ def dearest(why: Why) -> tuple[str, int] | None:
     first = why.steps[0]
     a = next(a for a in why.attentions if first.at.startswith(a.at))
     lost = {(b.reads, k): why.lost(why.without(why.unlinked(b, first.word[1], k)))
-            for b, k in why._links(a.keys, *first.word)}  # fmt: skip
+            for b, k in why._links(a.keys[0], *first.word)}  # fmt: skip
     return max(lost, key=lost.__getitem__, default=None)
 
 

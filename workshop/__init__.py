@@ -27,7 +27,7 @@ _DOOR = {
     "workshop.training_charts": "live_loss spread",
     "workshop.machine.machine": "Machine",
     "workshop.machine.steps": "feed_forward_step next_word_step norm_step positions_step "
-    "product_step softmax_step",
+    "softmax_step",
     "workshop.widgets": "AttentionHeatmap DropoutLab predict",
     "workshop.figures": "INK Picture bars canvas curves",
     "workshop.arguments": "number",

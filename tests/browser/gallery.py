@@ -10,7 +10,7 @@ from helpers.attention import softmax
 from helpers.layers import MultiHeadAttention
 from helpers.models import DecoderOnly
 from workshop import AttentionHeatmap, DropoutLab, Machine, feed_forward_step, matrix, predict
-from workshop import next_word_step, norm_step, positions_step, product_step, softmax_step
+from workshop import next_word_step, norm_step, positions_step, softmax_step
 rng = np.random.default_rng(0)
 T = len(tokens)
 scores = rng.normal(size=(2, 3, T, T)) * 2
@@ -30,7 +30,9 @@ GALLERY = {
     "machine of a layer": (
         "Machine(MultiHeadAttention(4, 4, 2), tokens, x=X, at='attention/head 2')"
     ),
-    "product": "Machine(product_step(X, X, ('Q', 'K', 'scores'), transposed=True), tokens)",
+    "machine with sinks": (
+        "Machine(MultiHeadAttention(4, 4, 2, sinks=True), tokens, x=X, at='attention/head 1')"
+    ),
     "softmax": "Machine(softmax_step(scores[0, 0, 0], d_k=4), tokens)",
     "add & norm": "Machine(norm_step(X, np.tanh), tokens)",
     "feed-forward": "Machine(feed_forward_step(X, X.T, X[:, 0], X, X[0]), tokens)",

@@ -8,6 +8,7 @@ import pytest
 
 from browser.harness import board, drawn, frames, press, words
 from helpers.examples import APPLE, APPLE_WORDS
+from helpers.latent import Latent
 from helpers.layers import DecoderLayer
 from helpers.models import DecoderOnly, Transformer
 from workshop import Machine
@@ -477,6 +478,39 @@ def test_a_head_of_today_compares_what_is_turned(page_of):
         said = hand(page_of(Machine(TODAY, "shop sells", APPLE_WORDS, **cell)))
         assert noun in said and ("cos(1.0)" in said) == (step == "k turned")
         assert "k normed sells" in said or step == "k turned"
+
+
+HEAD = "layer 1/attention/head 2"
+OF_TODAY = {"rope": 10.0, "pre_norm": True}
+SINKS = DecoderOnly(7, 16, 8, 2, 16, 1, sinks=True, window=2, keep_first=1, **OF_TODAY)
+LATENT = DecoderOnly(7, 16, 8, 2, 16, 1, latent=Latent(3, 2), **OF_TODAY)
+
+
+@pytest.mark.parametrize(
+    "model, cell, drawn, told",
+    [
+        (SINKS, ["weights", 3, 4], "gives nothing", "weight of the sink for “apple”"),
+        (SINKS, ["sink", 3, 4], "newest 2 seen", "score of the sink: learned"),
+        (SINKS, ["masked", 3, 1], "sink", "“shop” is not among the 2 newest or the 1 first"),
+        (LATENT, ["both", 3, 1], "+ by place", "by what they mean and by their places"),
+        (LATENT, ["by place", 3, 1], "both", "score of “shop” for “apple”, by their places"),
+    ],
+)
+def test_sinks_and_small_vectors_are_drawn_and_told(read_of, model, cell, drawn, told):
+    cell = [f"{HEAD}/{cell[0]}", *cell[1:]]
+    page = read_of(Machine(model, "the shop sells apple", APPLE_WORDS, at=HEAD, cell=cell))
+    assert drawn in words(page) and told in hand(page)
+
+
+def test_keys_and_values_of_a_small_vector_are_made_of_it_which_is_kept(read_of):
+    home = "layer 1/attention/q, k, v"
+    at = {"at": f"{home}/k", "cell": [f"{home}/k", 1, 0]}
+    page = read_of(Machine(LATENT, "the shop sells apple", APPLE_WORDS, **at))
+    assert "k = c W_up_k" in hand(page) and "c normed shop, 3" in hand(page)
+    assert {"c normed", "W_up_k"} <= set(words(page))
+    page.locator("summary", has_text="what is kept").click()
+    frames(page, 5)
+    assert page.locator(".cache td i").count() == 4  # of each word one thing
 
 
 def test_a_window_keeps_the_newest_words_alone(page_of):

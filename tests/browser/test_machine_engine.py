@@ -16,6 +16,7 @@ import torch
 from small_models import CASES, single_steps
 
 from helpers import models
+from helpers.latent import Latent
 from workshop.machine.formulas import FORMULAS, OFF
 from workshop.machine.of_modules import describe
 from workshop.machine.program import Program, Values, run
@@ -253,10 +254,11 @@ def larger() -> list[Case]:
     some = {"d_model": 64, "d_ff": 256}
     translates = models.Transformer(60, 60, **some, num_heads=4, num_layers=2)
     writes = models.DecoderOnly(60, 64, **some, num_heads=8, num_layers=4, pre_norm=True,
-                                activation="gelu")  # fmt: skip
+                                activation="gelu", rope=50.0, latent=Latent(12, 4))  # fmt: skip
     today = models.DecoderOnly(60, 64, **some, num_heads=8, num_kv_heads=2, num_layers=4,
                                pre_norm=True, rms_norm=True, rope=10000.0, window=16, qk_norm=True,
-                               gated=True, activation="silu", bias=False)  # fmt: skip
+                               keep_first=2, sinks=True, gated=True, activation="silu",
+                               bias=False)  # fmt: skip
     read = [*range(1, 60), 3, 1, 4, 1, 5]
     texts = [{"text": read[:12], "written": read[20:32]}, {"text": read}, {"text": read}]
     return [

@@ -12,11 +12,11 @@ from torch import nn
 from browser.harness import frames, pixels
 from helpers.models import Transformer
 from workshop.machine.machine import Machine
-from workshop.machine.why import Why
+from workshop.machine.why import Why, as_long
 from workshop.machine.wire import joined, packed
 from workshop.widgets.base import module
 
-NAMES = "Object.assign(globalThis, { Engine, Why, inFrames });"
+NAMES = "Object.assign(globalThis, { Engine, Why, asLong, inFrames });"
 ASK = """async ([program, learned, texts, word, rival, changes]) => {
   const bytes = Uint8Array.from(atob(learned), (sign) => sign.charCodeAt(0));
   const engine = new Engine(program, new Float32Array(bytes.buffer));
@@ -27,7 +27,7 @@ ASK = """async ([program, learned, texts, word, rival, changes]) => {
   return { parts: why.parts, sweep, notes, steps: await all(why.stepping()) };
 }"""
 SPEAKERS = ["gpt", "tied, post-norm", "transformer", "pre-norm transformer", "notebook 12", "llama",
-            "mixtral", "attention only"]  # fmt: skip
+            "mixtral", "attention only", "sinks", "latent"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +75,16 @@ def test_it_finds_what_python_finds(engine, name, rival):
         for step, own in zip(found["steps"], ours.steps, strict=True):
             assert [*step["after"].values()] == pytest.approx(own.after, abs=1e-4)
             assert json.dumps(step["heads"]) == str(own.heads)
+
+
+def test_texts_by_lot_are_as_long_as_the_text_also_where_that_is_longer_than_they_were(engine):
+    lot = [{"text": [0, *range(start, start + 11)]} for start in (1, 21, 41)]
+    for count in (3, 15):
+        texts = {"text": [7] * count}
+        ours = as_long(lot, texts)
+        assert [len(one["text"]) for one in ours] == [count] * 3
+        assert engine.evaluate("([lot, texts]) => asLong(lot, texts)", [lot, texts]) == ours
+    assert ours[2]["text"] == [0, *range(41, 52), 1, 2, 3]  # it goes on with the next
 
 
 # ---------------------------------------------------------------- the picture
@@ -172,6 +182,11 @@ def test_a_sentence_opens_its_place(page_of):
     assert shown.why(next(iter(shown.output))).why.steps[0].at.split("/")[-1] in opened
 
 
+def without(page, part: str) -> str:
+    """What the table says of the word if a part is gone."""
+    return page.locator(".why tr", has_text=part).first.locator("td").nth(3).inner_text()
+
+
 def veil(page) -> int:
     """How many pixels of the map are as the veil tints them: more where more is lost."""
     image = pixels(page.locator("canvas[tabindex='0']"))[..., :3].astype(int)
@@ -190,10 +205,22 @@ def test_one_press_says_what_is_missed_and_tints_the_map(page_of):
     assert veil(page) > before + 1000
     third = page.locator(".why tr").nth(3).bounding_box()
     assert 0 < third["y"] < page.viewport_size["height"] - third["height"]
-    table = page.locator(".why table").first.inner_text()
     left = shown.why(next(iter(shown.output))).without["decoder/layer 1/feed-forward"]
-    assert f"{left.probability:.2f}, lead {left.lead:.1f}".replace("-", "−") in table
-    assert "through the cross-attention" in table
+    assert without(page, "decoder layer 1 feed-forward") == f"{left.probability:.2f}"
+    assert without(page, "decoder x") == "stays"
+    assert "through the cross-attention" in page.locator(".why table").first.inner_text()
+
+
+@pytest.mark.parametrize("width", [400, 620])
+def test_all_of_its_answer_is_seen_on_a_narrow_page(page_of, width):
+    """Also what it means if a part is gone, and a minus."""
+    page = page_of(drawn_machine(asked=[FRENCH[3], FRENCH[4], "gone"]))
+    page.set_viewport_size({"width": width, "height": 900})
+    page.get_by_text("words that are missed").wait_for()
+    frames(page, 5)
+    told = page.locator(".why")
+    assert told.evaluate_all("all => all.every((e) => e.scrollWidth <= e.clientWidth)")
+    assert "a minus means that the other's is the larger" in told.first.inner_text()
 
 
 def test_words_at_every_height_end_with_the_prediction(page_of):
@@ -247,8 +274,7 @@ def test_a_kernel_answers_for_a_model_of_its_own(lab):
     root.get_by_role("button", name="what if each part were gone?").click()
     root.get_by_text("words that are missed").wait_for()
     left = notebook.value('m.why(m.asked[0]).without["layer 1/feed-forward"]')
-    table = root.locator(".why table").first.inner_text()
-    assert f"{left[0]:.2f}, lead {left[1]:.1f}".replace("-", "−") in table
+    assert without(root, "layer 1 feed-forward") == f"{left[0]:.2f}"
 
 
 def test_axe_finds_nothing(page_of, axe):

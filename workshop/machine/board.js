@@ -24,12 +24,8 @@ export class Board {
       onkeydown: (event) => this.type(event),
     });
     this.spot = h("i"); // where the focus is, to be brought into sight
-    this.element = h(
-      "div",
-      { className: "board", onscroll: () => redraw() },
-      this.canvas,
-      this.spot,
-    );
+    const pane = { className: "board", onscroll: () => redraw() };
+    this.element = h("div", pane, this.canvas, this.spot);
     // A finger on a number drags it; anywhere else it scrolls. Only this can say so in time.
     const hold = (event) =>
       event.cancelable && drags(this.under(event.touches[0]) ?? {}) && event.preventDefault();
@@ -113,15 +109,13 @@ export class Board {
     if (!from) return this.places[0] && this.focus(this.places[0]);
     const middle = (p) => [p.x + p.w / 2, p.y + p.h / 2];
     const [x, y] = middle(from);
-    let best,
-      least = Infinity;
-    for (const place of this.places) {
-      const [dx, dy] = middle(place).map((c, i) => c - [x, y][i]);
+    const far = (place) => {
+      const [dx, dy] = [middle(place)[0] - x, middle(place)[1] - y];
       const ahead = dx * right + dy * down;
-      const far = ahead + 3 * Math.abs(dx * down + dy * right);
-      if (ahead > 2 && far < least) [best, least] = [place, far];
-    }
-    if (best) this.focus(best);
+      return ahead > 2 ? ahead + 3 * Math.abs(dx * down + dy * right) : Infinity;
+    };
+    const best = this.places.reduce((one, other) => (far(other) < far(one) ? other : one));
+    if (far(best) < Infinity) this.focus(best);
   }
   /** Scroll the board and the page, where they must, to the place that has the focus. */
   reveal({ x, y, w, h: tall }) {
@@ -201,17 +195,14 @@ export class Board {
     else context.lineTo(x, y);
     context.stroke();
     const [u, v] = by ? by.slice(2) : from;
-    if (head) this.point(context, x, y, Math.atan2(y - v, x - u), 6 + width);
-    context.globalAlpha = 1;
-  }
-  /** The head of an arrow that ends at x, y. */
-  point(context, x, y, turn, long) {
+    const turn = Math.atan2(y - v, x - u);
     context.beginPath();
-    for (const side of [0, 0.4, -0.4]) {
-      const back = side ? long : 0;
+    for (const side of head ? [0, 0.4, -0.4] : []) {
+      const back = side ? 6 + width : 0;
       context.lineTo(x - back * Math.cos(turn + side), y - back * Math.sin(turn + side));
     }
     context.fill();
+    context.globalAlpha = 1;
   }
   /** A stage or a group in small: its matrices as tinted pixels, its name above. */
   tile(context, item) {

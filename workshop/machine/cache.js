@@ -1,12 +1,8 @@
 // What a model keeps while it writes.
 import { h, visible } from "../widgets/shared.js";
 import { cellText } from "./formula.js";
+import { newest, parent } from "./engine.js";
 import { below } from "./scenes.js";
-
-/** The path of what a part is in. */
-export const parent = (path) => path.split("/").slice(0, -1).join("/");
-/** The numbers of the newest word. */
-export const newest = ({ data, rows, columns }) => data.slice((rows - 1) * columns, rows * columns);
 
 /** What is kept while the model writes: a key and a value for each word, in each layer. */
 export function cacheOf(engine, view, sides) {
@@ -14,12 +10,14 @@ export function cacheOf(engine, view, sides) {
   const words = view.tokens[grows];
   const isKey = ({ name, kind, rows }) =>
     kind === "linear" && name.endsWith("/k") && rows === grows;
-  /** How many of the newest words a layer keeps: all, but for a window. */
-  const kept = (at) =>
-    below(engine, at).find(({ kind }) => kind === "mask")?.options.window ?? words.length;
-  const lines = engine.operations.filter(isKey).map(({ name }) => {
+  const lines = engine.operations.filter(isKey).map(({ name, inputs: [x] }) => {
     const at = parent(parent(name));
-    const pair = (i) => (i < words.length - kept(at) ? [] : [h("i"), h("i")]);
+    // All words are kept, but for a window; of a small vector, which both are made of, that alone.
+    const mask = below(engine, at).find(({ kind }) => kind === "mask");
+    const { window = words.length, keep_first = 0 } = mask?.options ?? {};
+    const both = x.name.endsWith("c normed") ? [0] : [0, 1];
+    const pair = (i) =>
+      i < words.length - window && i >= keep_first ? [] : both.map(() => h("i"));
     const isNew = (i) => ({ className: i === words.length - 1 ? "new" : "" });
     const pairs = words.map((_, i) => h("td", isNew(i), ...pair(i)));
     return h("tr", {}, h("th", {}, at.replaceAll("/", " ")), ...pairs);

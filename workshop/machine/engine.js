@@ -12,17 +12,13 @@ function filled(rows, columns, f) {
     for (let j = 0; j < columns; j++, at++) out.data[at] = f(i, j, at);
   return out;
 }
-function each({ data, rows, columns }, f) {
-  const out = empty(rows, columns);
-  for (let at = 0; at < data.length; at++) out.data[at] = f(data[at], at);
-  return out;
-}
+const each = ({ data, rows, columns }, f) => filled(rows, columns, (i, j, at) => f(data[at], at));
 const copied = ({ data, rows, columns }) => ({ data: Float64Array.from(data), rows, columns });
-/** −∞ where a key comes after its query, or before the newest ones of a window. */
-const hiding = ({ data, rows, columns }, window = Infinity) =>
+/** −∞ where a key comes after its query, or is neither of the newest of a window nor of the first. */
+const hiding = ({ data, rows, columns }, { window = Infinity, keep_first = 0 }) =>
   filled(rows, columns, (i, j, at) => {
     const end = i + columns - rows + 1;
-    return j < end && j >= end - window ? data[at] : -Infinity;
+    return j < end && (j >= end - window || j < keep_first) ? data[at] : -Infinity;
   });
 
 /** x W + b: two rows by four columns at once, which is three times as fast; what is left singly. */
@@ -75,13 +71,15 @@ function tile(out, x, W, i, j, n, m) {
 }
 const turned = ({ data, rows, columns }) => filled(columns, rows, (i, j) => data[j * columns + i]);
 
-/** `f(row, place to write)` for each row; its numbers are a part of the same memory. */
+/** A row, in the same memory; the last. */
+export const rowOf = ({ data, columns }, i) => data.subarray(i * columns, (i + 1) * columns);
+export const newest = (matrix) => rowOf(matrix, matrix.rows - 1);
+/** The path of what a part is in. */
+export const parent = (path) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
+/** `f(row, place to write)` for each row. */
 function byRow(x, f) {
   const out = empty(x.rows, x.columns);
-  for (let i = 0; i < x.rows; i++) {
-    const part = [i * x.columns, (i + 1) * x.columns];
-    f(x.data.subarray(...part), out.data.subarray(...part));
-  }
+  for (let i = 0; i < x.rows; i++) f(rowOf(x, i), rowOf(out, i));
   return out;
 }
 export const range = (n, f) => Array.from({ length: n }, (_, k) => f(k));
@@ -100,20 +98,10 @@ function shares(row, out, temperature) {
   for (let j = 0; j < row.length; j++) out[j] /= sum;
 }
 
-/** Each number's part of its row's sum, sharper or milder by a temperature; a row of zeros stays. */
-function portions(row, out, temperature) {
-  const largest = Math.max(...row);
-  if (!largest) return;
-  row.forEach((x, j) => (out[j] = (x / largest) ** (1 / temperature)));
-  const sum = total(out, (x) => x);
-  for (let j = 0; j < row.length; j++) out[j] /= sum;
-}
 const meanOf = (row) => total(row, (x) => x) / row.length;
 const deviationOf = (row, mean = meanOf(row), eps = 0) =>
   Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length + eps);
-/** One number for each row. */
-const ofRows = ({ data, rows, columns }, f) =>
-  filled(rows, 1, (i) => f(data.subarray(i * columns, (i + 1) * columns)));
+const ofRows = (x, f) => filled(x.rows, 1, (i) => f(rowOf(x, i)));
 
 function normal(row, out, eps, gain, shift) {
   const mean = meanOf(row);
@@ -146,7 +134,6 @@ function rotated({ data, rows, columns }, how) {
 /** Where the `count` largest numbers of a row stand; of equal ones the first. */
 export const largestAt = (row, count) =>
   new Set([...row.keys()].sort((a, b) => row[b] - row[a] || a - b).slice(0, count));
-/** Shares of the largest numbers alone. */
 function routed(row, out, count) {
   const kept = largestAt(row, count);
   const chosen = row.map((x, j) => (kept.has(j) ? x : -Infinity));
@@ -183,13 +170,15 @@ const KINDS = {
   scores: (ids, _, q, k) => product(q, turned(k)),
   scale: (ids, { by }, scores) => each(scores, (x) => x / by),
   rotate: (ids, how, x) => rotated(x, how),
-  mask: (ids, { window }, scores) => hiding(scores, window),
+  mask: (ids, how, scores) => hiding(scores, how),
+  sink: (ids, _, { data, rows, columns }, score) =>
+    filled(rows, columns + 1, (i, j) => (j < columns ? data[i * columns + j] : score.data[0])),
   softmax: (ids, { temperature = 1 }, x) => byRow(x, (row, out) => shares(row, out, temperature)),
-  shares: (ids, { temperature }, x) => byRow(x, (row, out) => portions(row, out, temperature)),
+  shares: (ids, how, x) => KINDS.softmax(ids, how, each(x, Math.log)), // of zeros nothing
   entropy: (ids, _, x) => ofRows(x, (row) => -total(row, (p) => (p > 0 ? p * Math.log(p) : 0))),
   slope: (ids, _, x) => each(x, (p) => p * (1 - p)),
   deviation: (ids, _, x) => ofRows(x, (row) => deviationOf(row)),
-  mix: (ids, _, weights, v) => product(weights, v),
+  mix: (ids, _, weights, v) => product(KINDS.split(ids, { start: 0, stop: v.rows }, weights), v),
   join: (ids, _, ...heads) => {
     const { rows, columns: d } = heads[0];
     return filled(rows, d * heads.length, (i, j) => heads[(j / d) | 0].data[i * d + (j % d)]);
@@ -211,10 +200,7 @@ const KINDS = {
   last: (ids, _, x) => filled(1, x.columns, (_, j) => x.data[(x.rows - 1) * x.columns + j]),
   mean: (ids, { axis }, x) => (axis ? ofRows(x, meanOf) : turned(ofRows(turned(x), meanOf))),
   unit: (ids, _, x) =>
-    byRow(x, (row, out) => {
-      const length = Math.hypot(...row);
-      out.set(row.map((value) => value / length));
-    }),
+    byRow(x, (row, out) => out.set(row.map((value) => value / Math.hypot(...row)))),
 };
 const asItCame = (value, x) => x;
 export const nothing = ({ rows, columns }) => empty(rows, columns);
@@ -249,6 +235,7 @@ export class Engine {
     );
     for (const op of this.operations) {
       op.inputs = op.inputs.map((i) => this.operations[i]);
+      op.parts = [...op.inputs.map(({ name }) => name), ...op.weights];
       this.by[op.name] = op;
     }
     for (const [name, [start, rows, columns]] of Object.entries(program.weights)) {
@@ -282,13 +269,11 @@ export class Engine {
     for (const name of touched)
       if (name in this.all) values[name] = written(copied(this.all[name]), of(name));
     for (const op of this.operations) {
-      const parts = [...op.inputs.map(({ name }) => name), ...op.weights];
+      const { name, parts } = op;
       if (parts.some((part) => touched.has(part)) || (temperature !== 1 && predicts(op)))
-        touched.add(op.name);
-      const kept = before && !touched.has(op.name);
-      values[op.name] = kept
-        ? before[op.name]
-        : written(computed(op, values, of(op.name)), of(op.name));
+        touched.add(name);
+      const kept = before && !touched.has(name);
+      values[name] = kept ? before[name] : written(computed(op, values, of(name)), of(name));
     }
     return values;
   }
@@ -297,10 +282,8 @@ export class Engine {
 /** An operation's matrix or, where it is switched off, what is left of it. */
 function computed(op, values, changes) {
   const { texts } = values[RUN];
-  const given = op.inputs.map(({ name }) => values[name]);
-  const learned = op.weights.map((name) => values[name]);
-  const options = optionsOf(op, values[RUN]);
-  const value = KINDS[op.kind](texts[op.rows] ?? [], options, ...given, ...learned);
+  const given = op.parts.map((name) => values[name]);
+  const value = KINDS[op.kind](texts[op.rows] ?? [], optionsOf(op, values[RUN]), ...given);
   const off = op.kind in LEFT && changes.some((change) => change.off);
   return off ? copied(LEFT[op.kind](value, ...given)) : value;
 }

@@ -26,9 +26,8 @@ def norm(x: np.ndarray, gain: Any = None, shift: Any = None, *, eps: float) -> n
 
 def shares(x: np.ndarray, temperature: float = 1.0) -> np.ndarray:
     """Each number's part of its row's sum, x^(1 / temperature) / Σ; a row of zeros stays."""
-    largest = np.maximum(x.max(axis=-1, keepdims=True), np.finfo(float).tiny)
-    power = (x / largest) ** (1 / temperature)
-    return power / np.maximum(power.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
+    with np.errstate(divide="ignore"):
+        return softmax(np.log(x) / temperature)
 
 
 def entropy(p: np.ndarray) -> np.ndarray:
@@ -71,12 +70,12 @@ def routed(scores: np.ndarray, top_k: int) -> np.ndarray:
     return softmax(chosen)
 
 
-def hidden_later(scores: np.ndarray, window: int | None = None) -> np.ndarray:
-    """−∞ where a key comes after its query, or before the `window` newest: (Tq, Tk)."""
+def hidden_later(scores: np.ndarray, window: int | None = None, keep_first: int = 0) -> np.ndarray:
+    """−∞ where a key comes after its query, or is neither of the newest nor of the first ones."""
     Tq, Tk = scores.shape
     seen = np.tri(Tq, Tk, Tk - Tq, dtype=bool)
     if window is not None:
-        seen &= ~np.tri(Tq, Tk, Tk - Tq - window, dtype=bool)
+        seen &= ~np.tri(Tq, Tk, Tk - Tq - window, dtype=bool) | (np.arange(Tk) < keep_first)
     return np.where(seen, scores, -np.inf)
 
 
@@ -95,12 +94,13 @@ FORMULAS: dict[str, Callable[..., np.ndarray]] = {
     "scores": lambda ids, q, k: q @ k.T,
     "scale": lambda ids, scores, by: scores / by,
     "rotate": lambda ids, x, **how: turned(x, **how),
-    "mask": lambda ids, scores, window=None: hidden_later(scores, window),
+    "mask": lambda ids, scores, **how: hidden_later(scores, **how),
+    "sink": lambda ids, scores, score: np.hstack([scores, np.repeat(score, len(scores), axis=0)]),
     "softmax": lambda ids, x, temperature=1.0: softmax(x / temperature),
     "shares": lambda ids, x, temperature: shares(x, temperature),
     "entropy": lambda ids, p: entropy(p),
     "slope": lambda ids, p: p * (1 - p),
-    "mix": lambda ids, weights, v: weights @ v,
+    "mix": lambda ids, weights, v: weights[:, : len(v)] @ v,  # a sink gives nothing
     "join": lambda ids, *heads: np.concatenate(heads, axis=1),
     "norm": lambda ids, x, *learned, eps: norm(x, *learned, eps=eps),
     "rms": lambda ids, x, *gain, **how: rms_norm(x, *gain, **how),

@@ -1,8 +1,8 @@
 // One word's way through a head: its query, every key, the scores, the weights, the sum.
 import { visible } from "../widgets/shared.js";
-import { featuresOf } from "./engine.js";
+import { featuresOf, range } from "./engine.js";
 import { cellText } from "./formula.js";
-import { CELL, TALL, cellsOf, line, namesOf, opener, say, sourceOf, spot, upTo } from "./scenes.js";
+import { CELL, TALL, cellsOf, line, namesOf, opener, say, sourceOf, spot } from "./scenes.js";
 
 const TOP = 52;
 
@@ -12,8 +12,9 @@ function plan(view) {
   const op = (name) => engine.by[`${at}/${name}`];
   const [weights, context] = ["weights", "context"].map(op);
   const [q, k, v] = [...op("scores").inputs, context.inputs[1]]; // as they are compared: maybe turned
-  const steps = ["scores", "scaled", "masked", "weights"].map(op).filter(Boolean);
+  const steps = ["scores", "both", "scaled", "masked", "weights"].map(op).filter(Boolean);
   const p = { q, k, v, weights, context, steps, x: sourceOf(k), asked: sourceOf(q) };
+  p.sink = op("sink");
   [p.keys, p.queries] = [k, q].map(({ name, rows }) => namesOf(view, rows, values[name].rows));
   const newest = p.queries.length - 1;
   p.asker = Math.min(view.asker ?? newest, newest);
@@ -34,9 +35,11 @@ function plan(view) {
   p.gap = Math.max(cut() ? 30 : least, Math.min(64, even));
   const pitch = p.keys.length > 9 ? 30 : 42;
   p.row = (i) => TOP + i * pitch;
-  p.bottom = p.row(p.keys.length) + 16;
-  p.cells = ({ name }, row, { count, left }, y, more) =>
-    cellsOf(view, name, row, upTo(count), left, y, { ...p.look, ...more });
+  p.bottom = p.row(p.keys.length + (p.sink ? 1 : 0)) + 16;
+  p.cells = ({ name }, row, { count, left }, y, more) => {
+    const some = range(count, (k) => k);
+    return cellsOf(view, name, row, some, left, y, { ...p.look, ...more });
+  };
   return placed(view, p, n);
 }
 /** Each column of the picture: where it begins, where it ends, how many features it shows. */
@@ -63,6 +66,7 @@ function placed(view, p, n) {
 export function headScene(view) {
   const p = plan(view);
   const rows = p.keys.flatMap((word, i) => wordRow(view, p, word, i));
+  if (p.sink) rows.push(...sinkRow(view, p));
   const items = [...titles(p), ...rows, ...asker(view, p)];
   return { width: p.width, height: p.bottom + TALL + (p.self ? 28 : 58), items };
 }
@@ -79,7 +83,6 @@ const titles = ({ column, gap, look, narrow }) =>
       head.push(say(c.middle, 44, c.note, { ...quiet, size: 10, room: room + 8 }));
     return c.name ? [...head, opener(c.name, c.middle - room / 2, 2, room, 38, c.title)] : head;
   });
-/** A place that lets a word ask. */
 function asks(word, i, x, y, w, tall) {
   const [label, tip] = [`“${visible(word)}”: Enter lets it ask`, `let “${visible(word)}” ask`];
   return spot(`ask ${i}`, x, y, w, tall, label, { ask: i, tip });
@@ -112,15 +115,31 @@ function wordRow(view, p, word, i) {
     line(query, [steps[0].left - 3, middle + 5], "q", { width: 0.8 }),
   ];
 }
+/** Below the words what takes weight and gives nothing. */
+function sinkRow(view, { keys, label, row, sink, steps, column, asker, look }) {
+  const [i, y] = [keys.length, row(keys.length)];
+  const [score, weight] = steps.slice(-2).map(({ name }) => column[name]);
+  const cell = ({ left }, name) => cellsOf(view, name, asker, [i], left, y, look);
+  const middle = y + TALL / 2;
+  return [
+    say(label - 8, middle, "sink", { align: "right", colour: "weights" }),
+    opener(sink.name, 0, y, label - 4, TALL, sink.title),
+    ...cell(score, sink.name),
+    line([score.out, middle], [weight.left - 4, middle], "scores"),
+    ...cell(weight, weight.name),
+    say(weight.end + 8, middle, "gives nothing", { size: 11 }),
+  ];
+}
 /** A word's weight, and of each feature what it hands over: nothing where the head is off. */
-function sharesOf(off, values, { v, weights, asker: who, keys }, i) {
+function sharesOf(off, values, { v, weights, asker: who }, i) {
   const { data, columns } = values[v.name];
-  const weight = off ? 0 : values[weights.name].data[who * keys.length + i] || 0;
+  const { data: all, columns: wide } = values[weights.name];
+  const weight = off ? 0 : all[who * wide + i] || 0;
   return [weight, (j) => weight * data[i * columns + j]];
 }
 /** Shares are no step of their own: they say how they come about where one looks at them. */
 const told = (view, { v, column: { share }, look, row }, word, i, weight) =>
-  upTo(share.count).map((j) => {
+  range(share.count, (j) => {
     const { data, columns } = view.values[v.name];
     const [own, product] = [data[i * columns + j], weight * data[i * columns + j]];
     const sum = `weight ${cellText(weight, true)} × value ${cellText(own)} = ${cellText(product, true)}`;

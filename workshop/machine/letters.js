@@ -5,6 +5,7 @@ import { h } from "../widgets/shared.js";
 const LETTERS = {
   embed: "‹x x› = the row of its word in the table",
   add: "‹x x› + what was found",
+  both: "‹scores score› + ‹scores score by place›",
   scores: "‹scores score› = ‹q q› · ‹k k›",
   scale: "‹scores score› ÷ √d",
   softmax: "‹weights weight› = e^‹scores score› ÷ Σ e^‹scores score›",
@@ -19,15 +20,14 @@ const LETTERS = {
   waves: "sin or cos(place ÷ 10000^(feature ÷ d))",
   mean: "Σ ‹x x› ÷ T",
 };
-const MADE_OF = { q: "W_q", k: "W_k", v: "W_v" };
 /** A formula in the colours of its parts, for an operation; nothing where a number is only passed on. */
 export function inLetters(op) {
-  const [own, letter] = [op.name.split("/").at(-1), op.name.at(-1)];
-  const isLinear = op.kind === "linear" || op.kind === "split";
-  const W = MADE_OF[own] ?? op.weights[0]?.split("/").at(-1);
-  const linear =
-    own in MADE_OF ? `‹${letter} ${own}› = ‹x x› ${W}` : `‹x x› ${W}${op.weights[1] ? " + b" : ""}`;
-  const all = isLinear ? linear : (LETTERS[op.kind] ?? "");
+  const own = op.name.split("/").at(-1);
+  const { kind, inputs, weights } = op.kind === "split" ? op.inputs[0] : op;
+  const x = inputs[0]?.name.endsWith("c normed") ? "‹k c›" : "‹x x›";
+  const result = /^[qkvc]\b/.test(own) ? `‹${op.colour} ${own}› = ` : "";
+  const linear = `${result}${x} ${weights[0]?.split("/").at(-1)}${weights[1] ? " + b" : ""}`;
+  const all = kind === "linear" ? linear : (LETTERS[own === "both" ? own : kind] ?? "");
   return [...all.matchAll(/‹(\w+) ([^›]+)›|[^‹]+/g)].map(([text, colour, name]) =>
     colour ? h("strong", { style: `color: var(--${colour})` }, name) : text,
   );

@@ -34,7 +34,7 @@ from workshop.widgets.traits import Entries, Number, Text, Whole
 
 IN_BROWSER = 2_000_000  # parameters; what has more is computed by the kernel
 ROOM = 128  # words, where the model itself sets no limit
-PAD = "<pad>"  # what fills up texts; PyTorch reads none of it
+PAD, START = "<pad>", "<start>"  # what fills up texts, and is never read; what begins an answer
 LIKELIEST = 5  # next words that are shown
 
 
@@ -77,9 +77,8 @@ class Machine(Widget):
 
     def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
                  written: str = "", tokenizer: Any = None, x: Any = None, memory: Any = None,
-                 causal: bool = False, asker: int | str | None = None, end: str = "<end>",
-                 start: str = "<start>", names: Any = None, others: Sequence[Any] = (),
-                 by_kernel: bool = False, **where: Any):  # fmt: skip
+                 causal: bool = False, asker: int | str | None = None, names: Any = None,
+                 others: Sequence[Any] = (), by_kernel: bool = False, **where: Any):  # fmt: skip
         self._program = p = _program_of(model, x, memory, causal)
         p.names |= names_of({} if names is None else names)
         self._tokenizer = _tokenizer_of(model, vocab, tokenizer)
@@ -94,9 +93,9 @@ class Machine(Widget):
         self._rows = _rows(p)
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
         self._numbers = {of: {w: i for i, w in enumerate(v)} for of, v in p.vocab.items()}
-        self._room, self._end, start = _room(p, model), as_text("end", end), as_text("start", start)
+        self._room = _room(p, model)
         if "written" in self._sides and not as_text("written", written):
-            written = start if start in p.vocab.get("written", ()) else ""
+            written = START if START in p.vocab.get("written", ()) else ""
         self._start = as_text("written", written).split(" ")[0]
         listed = self._fixed and not isinstance(text, str)
         self._tokens = as_labels("text", text) if listed else None
@@ -104,12 +103,12 @@ class Machine(Widget):
         if isinstance(asker, str):
             side = asking(p, as_text("at", where.get("at", "")), self._sides)
             asker = _place_of(asker, self._read(side, written if side == "written" else text)[0])
-        where["asker"] = asker
         self._others = others if self._remote else self._texts_of(others, text, written)
         self._by_lot = not others
-        where |= {"text": text, "written": written, "description": _deflated(self._described())}
-        where["learned"] = b"" if self._remote else joined(p.weights)
-        super().__init__("", {}, **where)
+        described = json.dumps(self._described(), ensure_ascii=False).encode()
+        super().__init__("", {}, text=text, written=written, asker=asker, **where,
+                         description=zlib.compress(described, 9),
+                         learned=b"" if self._remote else joined(p.weights))  # fmt: skip
         self._tell()
         self.words = self._in_words()
 
@@ -180,16 +179,14 @@ class Machine(Widget):
 
     # ---------------------------------------------------------------- what is changed
 
-    def intervene(self, at: str = "", *, head: tuple[int, int] | None = None,
-                  **change: Any) -> None:  # fmt: skip
+    def intervene(self, at: str, **change: Any) -> None:
         """Change what a click or a drag changes: `off=True`, or a number, or a row of attention.
 
-        `at` is the path of an operation, a weight, a head or a feed-forward, `head` the numbers of
-        a layer and its head, from 1. With `row` and `column` (from 0) stands `value`, with `row`
-        alone all its `values`, with an `option` of an operation its `value`. Raises ValueError for
-        a place or a number that does not exist.
+        `at` is the path of an operation, a weight, a head or a feed-forward. With `row` and
+        `column` (from 0) stands `value`, with `row` alone all its `values`, with an `option` of an
+        operation its `value`. Raises ValueError for a place or a number that does not exist.
         """
-        one = self._checked({"at": self._place(at, head), **change})
+        one = self._checked({"at": at, **change})
         same = {key: one[key] for key in ("at", "off", "option", "row", "column") if key in one}
         rest = [c for c in self.changes if {k: c[k] for k in same if k in c} != same]
         self.changes = [*rest, one]
@@ -235,30 +232,19 @@ class Machine(Widget):
         """Undo what was changed at a path, or everything."""
         self.changes = [] if at is None else [c for c in self.changes if c["at"] != self._place(at)]
 
-    def _place(self, at: str, head: tuple[int, int] | None = None) -> str:
-        """The full path of what is meant. Raises ValueError unless there is exactly one."""
-        p = self._program
-        if head is not None:
-            layer, h = (as_whole(f"head[{i}]", n, 1, MOST) for i, n in enumerate(head))
-            layered = f"layer {layer}/" if any("layer " in name for name in p.operations) else ""
-            found = [name for name in p.operations if name.startswith(at) and layered in name
-                     and name.endswith(f"/head {h}/context")]  # fmt: skip
-        else:
-            names = [at, f"{at}/context", f"{at}/out"]  # of a head, of a feed-forward
-            found = [name for name in names if name in p.operations or name in p.weights][:1]
-        if len(found) != 1:
-            meant = repr(at) if head is None else f"{at!r}, head {tuple(head)}"
-            some = ", ".join(found or [name for name in p.operations if name.endswith("context")])
-            raise ValueError(f"at is {meant}, which is {len(found)} places; there are {some} …")
-        return found[0]
+    def _place(self, at: str) -> str:
+        """The full path of what is meant, of a head or a feed-forward what it gives."""
+        known = self._program.operations.keys() | self._program.weights
+        for name in (at, f"{at}/context", f"{at}/out"):
+            if name in known:
+                return name
+        raise ValueError(f"at is {at!r}, but the model has no such part")
 
     def _checked(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """A change as it is kept. Raises ValueError or TypeError for one that cannot be made."""
-        p, name = self._program, as_text("at", change.get("at"))
-        if name not in p.operations and name not in p.weights:
-            raise ValueError(f"at is {name!r}, but the model has no such part")
+        p, name = self._program, self._place(as_text("at", change.get("at")))
         if "option" in change:
-            value = check_option("a change", p.operations.get(name), change)
+            value = check_option(p.operations.get(name), change)
             return {"at": name, "option": change["option"], "value": value}
         if change.get("off"):
             if name in p.weights or p.operations[name].kind not in OFF:
@@ -367,8 +353,7 @@ class Machine(Widget):
     def _described(self) -> dict[str, Any]:
         """What the page must know of the model, besides its weights."""
         return packed(self._program, away=self._remote) | {
-            "sides": self._sides, "room": self._room, "end": self._end, "start": self._start,
-            "fixed": self._fixed,
+            "sides": self._sides, "room": self._room, "start": self._start, "fixed": self._fixed,
             "remote": self._remote, "others": [] if self._remote else self._others,
             "by_lot": self._by_lot,
             "tokens": {"text": self._tokens} if self._tokens else {},
@@ -464,7 +449,3 @@ def _room(p: Program, model: Any) -> int:
     waves = getattr(getattr(model, "positions", None), "table", None)
     turned = getattr(model, "context_length", None)  # of a model that has no table
     return min([ROOM, *tables, *([] if waves is None else [len(waves)]), turned or ROOM])
-
-
-def _deflated(data: Any) -> bytes:
-    return zlib.compress(json.dumps(data, ensure_ascii=False).encode(), 9)

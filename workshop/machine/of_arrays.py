@@ -31,7 +31,7 @@ from workshop.machine.program import (
 ATTENTION = {"W_q": "dq", "W_k": "dq", "W_v": "dv", "W_o": "vo"}
 FEED_FORWARD = {"W1": "df", "b1": "f", "W2": "fd", "b2": "d"}
 
-Sizes = dict[str, int]
+Sizes = dict[str, int]  # of each letter
 
 
 def of_arrays(arrays: Mapping[str, Any]) -> Program:
@@ -43,16 +43,22 @@ def of_arrays(arrays: Mapping[str, Any]) -> Program:
     features, by step: {"x": ["food", …], "q": …}. Raises ValueError for a key that is not known or
     missing, shapes that do not fit, and numbers that are not finite.
     """
-    model = checked(arrays)
-    p = Program(names=model["names"])
-    x = embedding(p, model["table"])
-    x = with_positions(p, x, model["positions"])
-    if "W_q" in model:
-        x = attention(p, "attention", x, model, model["num_heads"], causal=model["causal"])
-    for i, layer in enumerate(model["encoder"]):
-        x = encoder_layer(p, f"layer {i + 1}", x, layer)
-    if "output" in model:
-        prediction(p, x, model["output"])
+    more = ["positions", *ATTENTION, "num_heads", "causal", "encoder", "output", "names"]
+    _check_keys("model", arrays, ["table"], more)
+    p, sizes = Program(names=names_of(arrays.get("names", {}))), Sizes()
+    x = embedding(p, fitting("table", arrays["table"], "Vd", sizes))
+    x = with_positions(p, x, _positions(arrays.get("positions"), sizes))
+    if {*ATTENTION, "num_heads", "causal"} & {*arrays}:
+        found = _attention("", arrays, sizes)
+        causal = as_switch("causal", arrays.get("causal", False))
+        sizes["d"] = sizes["o"] if "W_o" in found else sizes["v"]
+        x = attention(p, "attention", x, found, found["num_heads"], causal=causal)
+    layers = arrays.get("encoder", [])
+    layers = [layers] if isinstance(layers, Mapping) else as_list("encoder", layers)
+    for i, layer in enumerate(layers):
+        x = encoder_layer(p, f"layer {i + 1}", x, _layer(f"encoder[{i}]", layer, sizes))
+    if "output" in arrays:
+        prediction(p, x, fitting("output", arrays["output"], "dV", sizes))
     return p
 
 
@@ -70,35 +76,10 @@ def encoder_layer(p: Program, at: str, x: str, layer: Mapping[str, Any]) -> str:
                         normed, 2, pre=False)  # fmt: skip
 
 
-def checked(model: Mapping[str, Any]) -> dict[str, Any]:
-    """What a hand-made model holds, as floats, with what it leaves out; `encoder` is a list.
-
-    Raises ValueError or TypeError, naming the array, for what `of_arrays` refuses.
-    """
-    more = ["positions", *ATTENTION, "num_heads", "causal", "encoder", "output", "names"]
-    _check_keys("model", model, ["table"], more)
-    sizes: Sizes = {}
-    found = {"table": _fitting("table", model["table"], "Vd", sizes)}
-    found["positions"] = _positions(model.get("positions"), sizes)
-    if {*ATTENTION, "num_heads", "causal"} & set(model):
-        found |= _attention("", model, sizes)
-        found["causal"] = as_switch("causal", model.get("causal", False))
-        sizes["d"] = sizes["o"] if "W_o" in found else sizes["v"]
-    layers = model.get("encoder", [])
-    layers = [layers] if isinstance(layers, Mapping) else as_list("encoder", layers)
-    found["encoder"] = [_layer(f"encoder[{i}]", layer, sizes) for i, layer in enumerate(layers)]
-    if "output" in model:
-        found["output"] = _fitting("output", model["output"], "dV", sizes)
-    found["names"] = names_of(model.get("names", {}))
-    return found
-
-
 def names_of(names: Any) -> dict[str, list[str]]:
     """Names of features, by the last name of their step."""
     if not isinstance(names, Mapping):
         raise TypeError(f"names is {said(names)}, but must be lists of features by their step")
-    if strange := [step for step in names if not isinstance(step, str)]:
-        raise TypeError(f"names has {said(strange[0])}, but must have names of steps, as texts")
     return {step: as_labels(f"names[{step!r}]", list_) for step, list_ in names.items()}
 
 
@@ -112,7 +93,7 @@ def _check_keys(name: str, given: Any, needed: Sequence[str], more: Sequence[str
         raise ValueError(f"{name} has no {missing[0]}, but needs {', '.join(needed)}")
 
 
-def _fitting(name: str, value: Any, axes: str, sizes: Sizes) -> np.ndarray:
+def fitting(name: str, value: Any, axes: str, sizes: Sizes) -> np.ndarray:
     """Numbers with these axes; a size that is not known yet is known from then on."""
     array = as_floats(name, as_array(name, value))
     check_axes(name, array, *axes)
@@ -129,14 +110,14 @@ def _positions(positions: Any, sizes: Sizes) -> Any:
         raise ValueError(f"table has width d = {sizes['d']}, but it {need}")
     if positions is None or isinstance(positions, bool):
         return positions
-    return _fitting("positions", positions, "Td", sizes)
+    return fitting("positions", positions, "Td", sizes)
 
 
 def _attention(name: str, given: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
     """An attention's matrices and its number of heads."""
     held = {key: given[key] for key in ATTENTION if given.get(key) is not None}
     _check_keys(name or "model", held, ["W_q", "W_k", "W_v"], ["W_o"])
-    found = {key: _fitting(name + key, W, ATTENTION[key], sizes) for key, W in held.items()}
+    found = {key: fitting(name + key, W, ATTENTION[key], sizes) for key, W in held.items()}
     heads = as_whole(f"{name}num_heads", given.get("num_heads", 1), 1, MOST)
     for axis in "qv":
         if sizes[axis] % heads:
@@ -153,7 +134,7 @@ def _layer(name: str, layer: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
     _check_keys(ffn, layer["ffn"], [*FEED_FORWARD])
     own = {"d": sizes["d"], "o": sizes["d"]}
     found = {"attn": _attention(f"{attn} ", layer["attn"], own)}
-    found["ffn"] = {key: _fitting(f"{ffn} {key}", layer["ffn"][key], axes, own)
+    found["ffn"] = {key: fitting(f"{ffn} {key}", layer["ffn"][key], axes, own)
                     for key, axes in FEED_FORWARD.items()}  # fmt: skip
     return found | {key: _norm(f"{name}[{key!r}]", layer[key], own) for key in ("norm1", "norm2")}
 
@@ -163,5 +144,5 @@ def _norm(name: str, learned: Any, sizes: Sizes) -> list[np.ndarray]:
     if len(learned) != 2:
         raise ValueError(f"{name} is {said(learned)}, but must be (gain, shift)")
     given = zip(("gain", "shift"), learned, strict=True)
-    return [_fitting(f"{name} {key}", np.full(sizes["d"], w) if np.ndim(w) == 0 else w, "d", sizes)
+    return [fitting(f"{name} {key}", np.full(sizes["d"], w) if np.ndim(w) == 0 else w, "d", sizes)
             for key, w in given]  # fmt: skip

@@ -16,7 +16,6 @@ from workshop.arguments import as_array
 from workshop.machine import program as ops
 from workshop.machine.program import Program
 
-LETTERS = "qkvo"
 READERS = layers.DecoderLayer | models.Decoder  # of a memory
 
 
@@ -56,7 +55,8 @@ def is_part(model: nn.Module) -> bool:
 
 
 def _attends(module: nn.Module) -> bool:
-    return hasattr(module, "num_heads") and all(hasattr(module, f"W_{k}") for k in LETTERS)
+    own = ("W_down",) if hasattr(module, "latent") else ("W_k", "W_v")
+    return all(hasattr(module, name) for name in ("num_heads", "W_q", *own, "W_o"))
 
 
 # ---------------------------------------------------------------- layers
@@ -64,39 +64,40 @@ def _attends(module: nn.Module) -> bool:
 
 def attention(p: Program, at: str, module: layers.MultiHeadAttention, x: str,
               memory: str | None = None, causal: bool = False) -> str:  # fmt: skip
-    """MultiHeadAttention as operations."""
-    learned = {f"W_{k}": _weight(getattr(module, f"W_{k}")) for k in LETTERS}
-    learned |= {f"b_{k}": _array(getattr(module, f"W_{k}").bias) for k in LETTERS}
-    norms = {k: norm for k in "qk" if _normalises(norm := getattr(module, f"norm_{k}", None))}
-    learned |= {f"norm_{k}": _array(norm.weight) for k, norm in norms.items()}
+    """MultiHeadAttention, or LatentAttention, as operations."""
+    parts = {name: part for name, part in module.named_children() if _normalises(part)}
+    maps = {name: part for name, part in parts.items() if name.startswith("W_")}
+    learned = {name: _weight(W) for name, W in maps.items()}
+    learned |= {f"b{name[1:]}": _array(W.bias) for name, W in maps.items()}
+    norms = {name: part for name, part in parts.items() if name.startswith("norm_")}
+    learned |= {name: _array(norm.weight) for name, norm in norms.items()}
     scale = getattr(module, "scale", None)  # 1/√d unless the module says otherwise
-    since = _since(module)
-    _check_places(since, memory, causal)
-    return ops.attention(p, at, x, learned, module.num_heads, memory=memory, scale=scale,
-                         causal=causal, since=since)  # fmt: skip
+    if hasattr(module, "check_places"):
+        module.check_places(memory is None, causal)
+    how = {"scale": scale, "causal": causal, "since": _since(module, [*norms.values()])}
+    if hasattr(module, "latent"):
+        return ops.latent_attention(p, at, x, learned, module.num_heads, **how)
+    return ops.attention(p, at, x, learned, module.num_heads, memory=memory, **how)
 
 
-def _since(module: layers.MultiHeadAttention) -> ops.Since:
+def _since(module: layers.MultiHeadAttention, norms: list[nn.RMSNorm]) -> ops.Since:
     """Those of its options that a module has."""
-    said = {key: getattr(module, key, None) for key in ("num_kv_heads", "window")}
-    said |= {"turning": _turning(getattr(module, "rope", None), module.d_head)}
-    norm = getattr(module, "norm_q", None)
-    return ops.Since(**said, **({"eps": _eps(norm)} if _normalises(norm) else {}))
+    known = ("num_kv_heads", "window", "keep_first")
+    said = {key: getattr(module, key) for key in known if hasattr(module, key)}
+    latent = getattr(module, "latent", None)
+    turned = latent.d_turned if latent else module.d_head
+    said |= {"turning": _turning(getattr(module, "rope", None), turned)}
+    said |= {"eps": _eps(norms[0])} if norms else {}
+    return ops.Since(**said, sinks=_array(getattr(module, "sinks", None)))
 
 
 def _turning(rope: float | Rope | None, d: int) -> dict[str, Any] | None:
     """How fast pairs turn: by base^(−2i/d), each slower by its own factor; all grow alike."""
     if not isinstance(rope, Rope):
         return rope and {"base": rope}
-    slower = rope.speeds(d) / Rope(rope.base).speeds(d)
-    return {"base": rope.base, "slower": slower.tolist(), "louder": rope.louder}
-
-
-def _check_places(since: ops.Since, memory: str | None, causal: bool) -> None:
-    if memory is not None and (since.turning or since.window):
-        raise ValueError("memory is given, but rope and window are for places in one text")
-    if since.window and not causal:
-        raise ValueError(f"window is {since.window}, but needs causal=True")
+    slower = (rope.speeds(d) / Rope(rope.base).speeds(d)).tolist()
+    stretched = {"slower": slower, "louder": rope.louder}
+    return {"base": rope.base} | (stretched if rope.louder != 1 or set(slower) != {1} else {})
 
 
 def feed_forward(p: Program, at: str, module: nn.Module, x: str) -> str:
@@ -233,7 +234,9 @@ def _prediction(p: Program, at: str, output: nn.Linear, x: str) -> None:
 
 def width(part: nn.Module) -> int:
     """The d of the vectors (T, d) that a part works on."""
-    return next(m.in_features for m in part.modules() if isinstance(m, nn.Linear))
+    reads = ("W_k", "W_down")  # of an attention, what is given a word vector
+    W = next(m for name, m in part.named_modules() if name.split(".")[-1] in reads)
+    return W.weight.shape[1]
 
 
 def _part_alone(p: Program, part: nn.Module, x: Any, memory: Any, causal: bool) -> None:

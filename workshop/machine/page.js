@@ -2,13 +2,12 @@
 import { button, floats, frame, h, inflated, put, row } from "../widgets/shared.js";
 import { slider, toggle, unpack, visible } from "../widgets/shared.js";
 import { initialize } from "../widgets/keep.js";
-import { Engine, RUN, predicts } from "./engine.js";
+import { Engine, RUN, parent, predicts, rowOf } from "./engine.js";
 import { knobName, knobOf, switches } from "./knobs.js";
 import { cellText } from "./formula.js";
 import { explain } from "./sums.js";
 import { inLetters } from "./letters.js";
 import { Board } from "./board.js";
-import { parent } from "./cache.js";
 import { isHead, largestOf, mapScene, namesOf, numberKey, placeOf, stageScene } from "./scenes.js";
 import { headScene } from "./head.js";
 import { WhyPanel } from "./why_page.js";
@@ -43,9 +42,6 @@ async function render({ model, el }) {
   const { vocab, sides, room, fixed, remote } = program;
   const engine = new Engine(program, floats(model.get("learned")));
   const grows = sides.at(-1); // the text that is written on
-  const ids = Object.fromEntries(
-    Object.entries(vocab).map(([of, words]) => [of, new Map(words.map((word, id) => [word, id]))]),
-  );
   const last = engine.operations.findLast((op) => predicts(op) && op.columns === "vocab");
   const view = { engine, windows: {}, lit: [], sources: new Set(), off: new Set() };
   const chosen = (name) => CHOSEN[engine.by[name]?.kind] ?? "";
@@ -56,15 +52,16 @@ async function render({ model, el }) {
   const { root, redraw, close } = frame(model, el, draw);
 
   // ---------------------------------------------------------------- computing
-  /** What is wrong with a text, if anything. */
   function problemOf(side, text) {
     const [words, known] = [wordsOf(text), vocab[side]];
-    const unknown = known && words.find((word) => !ids[side].has(word));
-    const some = known?.slice(0, 12).map((word) => visible(word, 12));
+    const unknown = known && words.find((word) => !known.includes(word));
     if (known && words.includes(PAD))
       return `“${PAD}” only fills up the shorter texts of a batch: it is no word.`;
-    if (unknown)
-      return `“${visible(unknown)}” is not among the words of this model: ${some.join(", ")}${known.length > 12 ? " …" : ""}`;
+    if (unknown) {
+      const some = known.slice(0, 12).map((word) => visible(word, 12));
+      const more = known.length > 12 ? " …" : "";
+      return `“${visible(unknown)}” is not among the words of this model: ${some.join(", ")}${more}`;
+    }
     if (!words.length) return "Write at least one word.";
     return words.length > room ? `There is room for ${room} words.` : "";
   }
@@ -73,7 +70,7 @@ async function render({ model, el }) {
     if (!remote) {
       for (const side of sides) {
         view.tokens[side] = program.tokens[side] ?? wordsOf(get(side));
-        view.texts[side] = view.tokens[side].map((word) => ids[side]?.get(word) ?? 0);
+        view.texts[side] = view.tokens[side].map((word) => vocab[side]?.indexOf(word) ?? 0);
       }
       view.before = engine.run(view.texts);
       view.values = engine.run(view.texts, changes, temperature);
@@ -194,8 +191,8 @@ async function render({ model, el }) {
     marks.hidden = !list.length;
     for (const { control } of fields) control.disabled = fixed || !alive;
     heat.input.disabled = !alive;
-    const undo = (one, n) => live(`${nameOf(one)} ✕`, () => putBack((_, k) => k === n));
-    const all = live("put all back", () => putBack(() => true));
+    const undo = (one, n) => live(`${nameOf(one)} ✕`, () => putBack((_, k) => k !== n));
+    const all = live("put all back", () => putBack(() => false));
     marks.replaceChildren("changed:", ...list.map(undo), all);
     const words = last ? writing.update(alive) : [];
     why?.offer(words);
@@ -205,11 +202,8 @@ async function render({ model, el }) {
     const { at: name, off, values, row: i, column } = change;
     const knob = knobName(program, change, (x) => cellText(x));
     if (knob) return knob;
-    const title = name
-      .replace(/\/(context|out)$/, "")
-      .split("/")
-      .slice(-2);
-    if (off) return `${title.join(" ")} off`;
+    const path = name.replace(/\/(context|out)$/, "").split("/");
+    if (off) return `${path.slice(-2).join(" ")} off`;
     if (values) {
       const { rows, kind } = engine.by[name];
       const word = namesOf(view, rows, view.values[name].rows)[i] ?? String(i + 1);
@@ -232,11 +226,7 @@ async function render({ model, el }) {
   // ---------------------------------------------------------------- what is done
   const show = (path) => (alive || isHere(path)) && put(model, "at", path);
   /** Open a part; what was said of a number elsewhere is over. */
-  function open(path) {
-    if (!alive && !isHere(path)) return;
-    put(model, "cell", []);
-    show(path);
-  }
+  const open = (path) => (alive || isHere(path)) && (put(model, "cell", []), show(path));
   function choose({ name, row: i, column }) {
     start = null;
     put(model, "cell", [name, i, column]);
@@ -252,15 +242,14 @@ async function render({ model, el }) {
   }
   function turnOff(name, off) {
     const rest = get("changes").filter((one) => one.at !== name || !one.off);
-    put(model, "changes", off ? [...rest, { at: name, off: true }] : rest);
+    put(model, "changes", off ? [...rest, { at: name, off }] : rest);
   }
   /** A step that moves a number by about a twentieth of the largest beside it. */
   const step = ({ name }) => 10 ** Math.round(Math.log10(largestOf(view.before[name])) - 1.3);
   function change(place, value, done) {
     const { name, row: i, column: j } = place;
     if (view.fixed(name) || !Number.isFinite(value) || !Number.isFinite(at(place))) return;
-    const { data, columns } = view.values[name];
-    const own = [...data.slice(i * columns, (i + 1) * columns)];
+    const own = [...rowOf(view.values[name], i)];
     const all = engine.by[name]?.kind === "softmax";
     const one = all
       ? { values: rebalanced(own, j, value) }
@@ -277,10 +266,7 @@ async function render({ model, el }) {
     clearTimeout(saving);
     saving = setTimeout(() => model.save_changes(), 150);
   }
-  function putBack(which) {
-    const rest = get("changes").filter((one, n) => !which(one, n));
-    put(model, "changes", rest);
-  }
+  const putBack = (keeps) => put(model, "changes", get("changes").filter(keeps));
   function drag(item, pixels, done) {
     start ??= at(item.at);
     change(item.at, start + Math.round(pixels / 4) * step(item.at), done);
@@ -303,7 +289,7 @@ async function render({ model, el }) {
     saveSoon();
   }
   const back = ({ number, at: place }) =>
-    number && putBack((one) => one.at === place.name && one.row === place.row);
+    number && putBack((one) => one.at !== place.name || one.row !== place.row);
   const focus = (item) => item.number && choose(item.at);
   const on = { focus, open: enter, drag, nudge, back, up: () => open(parent(get("at"))) };
   const board = new Board({ label: "the machine", redraw, on });
@@ -335,11 +321,11 @@ async function render({ model, el }) {
   const [bar, marks] = [row(), h("div", { className: "row marks", hidden: true })];
   const [title, was, trailOf] = [h("strong"), h("span"), row()];
   const [letters, sum] = ["letters", "sum"].map((className) => h("div", { className }));
-  function type() {
+  const oninput = () => {
     const [name, i, column] = get("cell");
     change({ name, row: i, column }, number.valueAsNumber, true);
-  }
-  const number = h("input", { type: "number", "aria-label": "set this number", oninput: type });
+  };
+  const number = h("input", { type: "number", "aria-label": "set this number", oninput });
   const setter = h("label", {}, "set to", number);
   const said = h("div", { "aria-live": "polite" }, title, letters, sum);
   const hand = h("div", { className: "hand" }, said, row(was, trailOf));
@@ -365,9 +351,7 @@ async function render({ model, el }) {
     if (!said?.alive) return;
     clearTimeout(asked);
     asked = 0;
-    if (alive) return;
-    alive = true;
-    receive();
+    if (!alive) receive((alive = true));
   }
   for (const name of [...sides, "changes", "temperature", "at", "asked"])
     model.on(`change:${name}`, changed);

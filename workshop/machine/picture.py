@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workshop.arguments import ROOM as MOST_ROWS
-from workshop.drawings import flow, head, matrix, product
+from workshop.drawings import flow, head, matrix
 from workshop.drawings.sheet import Drawing
 from workshop.machine.program import Operation, Program, Values, source_of
 from workshop.machine.wire import map_of
@@ -43,8 +43,8 @@ class Still(NamedTuple):
         masked = p.operations.get(f"{at}/masked")
         asked = (*p.operations[f"{at}/scores"].inputs, p.operations[f"{at}/context"].inputs[1])
         q, k, v = (p.operations[name] for name in asked)
-        far = masked is not None and "window" in masked.options
-        if self.changed or far or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
+        more = {f"{at}/sink", f"{at}/both"} & {*p.operations} or (masked and masked.options)
+        if self.changed or more or q.rows != k.rows or len(now[q.name]) > MOST_ROWS:
             return self._matrix(f"{at}/weights")
         source = source_of(p, k.name)
         return head(self.tokens[q.rows], now[source], now[q.name], now[k.name], now[v.name],
@@ -55,12 +55,8 @@ class Still(NamedTuple):
         return newest if self.asker is None else min(self.asker, newest)
 
     def _step(self, op: Operation) -> Drawing:
-        """A product as such; all else as what comes out of it, beside what was before if small."""
-        factors, now, text = [*op.inputs, *op.weights], self.values, self.tokens["text"]
-        if op.kind in ("linear", "scores") and factors[0] != factors[1]:
-            A, B = (now.get(name, self.program.weights.get(name)) for name in factors)
-            names = [factors[0], factors[1].split("/")[-1] + "ᵀ" * (op.kind == "scores"), op.title]
-            return product(A, B.T if op.kind == "scores" else B, names, rows=text)
+        """What comes out of it, beside what was before if small."""
+        now, text = self.values, self.tokens["text"]
         if op.kind == "softmax":
             chain = ["scores", "scaled", "weights"]
             stacked = np.vstack([now[name] for name in chain])
@@ -77,6 +73,8 @@ class Still(NamedTuple):
         words = vocab.get(op.rows) or next(iter(vocab.values()), None)
         known = {"features": named.get(name, named.get(name.split("/")[-1])), "vocab": words}
         both = [(known | tokens).get(of) or () for of in (op.rows, op.columns)]
+        if op.columns in tokens and len(both[1]) == array.shape[1] - 1:
+            both[1] = [*both[1], "sink"]
         rows, columns = (of if len(of) == n else range(1, n + 1)
                          for of, n in zip(both, array.shape, strict=True))  # fmt: skip
         if len(rows) > MOST_ROWS:

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from helpers.shapes import check_positive
-from workshop.arguments import MOST, SMALLEST, as_array, as_number, as_whole, check_axes, said
+from workshop.arguments import MOST, SMALLEST, as_number, as_whole, said
 from workshop.machine.formulas import FORMULAS, OFF
 
 Values = dict[str, np.ndarray]  # the matrix of each operation, (rows, columns)
@@ -93,12 +92,9 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
     A change is {"at": name, "off": True}, {"at": name, "row": i, "column": j, "value": x}, of an
     operation or a weight, {"at": name, "row": i, "values": […]}, or {"at": name, "option": "by",
     "value": x}. The last of several counts; one of a row or column that this text does not have
-    rests. Of `known`, values of these texts without the changes, is taken what none reaches. Raises
-    ValueError for an id without a word vector, more words than positions, and a change of nothing.
+    rests. Of `known`, values of these texts without the changes, is taken what none reaches.
     """
-    check_positive(temperature=temperature)
-    _check_texts(program, texts)
-    changed = by_name(program, changes)
+    changed = by_name(changes)
     weights = {**program.weights}
     for name in weights.keys() & changed:
         weights[name] = _set(weights[name].astype(float), changed[name])
@@ -109,10 +105,10 @@ def run(program: Program, texts: Mapping[str, Sequence[int]], changes: Sequence[
             own = changed.get(op.name, ())
             if known is not None and reached.isdisjoint((op.name, *op.inputs, *op.weights)):
                 values[op.name] = known[op.name]
-                continue
-            reached.add(op.name)
-            value = _compute(op, values, weights, texts, own, temperature)
-            values[op.name] = _set(value, own)
+            else:
+                reached.add(op.name)
+                value = _compute(op, values, weights, texts, own, temperature)
+                values[op.name] = _set(value, own)
     return values
 
 
@@ -125,7 +121,7 @@ def _compute(op: Operation, values: Values, weights: Values, texts: Mapping[str,
              own: Sequence[Mapping], temperature: float) -> np.ndarray:  # fmt: skip
     inputs = [values[name] for name in op.inputs]
     learned = [weights[name] for name in op.weights]
-    options = {**op.options, **({"temperature": temperature} if predicts(op) else {})}
+    options = {**op.options} | ({"temperature": temperature} if predicts(op) else {})
     options |= {change["option"]: change["value"] for change in own if "option" in change}
     value = FORMULAS[op.kind](texts.get(op.rows, ()), *inputs, *learned, **options)
     if is_off(own):
@@ -135,37 +131,19 @@ def _compute(op: Operation, values: Values, weights: Values, texts: Mapping[str,
 
 def _set(matrix: np.ndarray, changes: Sequence[Mapping]) -> np.ndarray:
     for change in changes:
-        if has_place(change, *matrix.shape):
+        if _has_place(change, *matrix.shape):
             columns = slice(None) if "values" in change else int(change["column"])
             matrix[int(change["row"]), columns] = change.get("values", change.get("value"))
     return matrix
 
 
-def _check_texts(program: Program, texts: Mapping[str, Sequence[int]]) -> None:
-    for kind in ("places", "embed"):
-        for of, table in program.tables(kind).items():
-            name, ids, size = f"texts[{of!r}]", texts.get(of, ()), len(table)
-            if len(ids) == 0:
-                raise ValueError(f"{name} is missing or empty, but must hold at least one id")
-            if kind == "places" and len(ids) > size:
-                raise ValueError(f"{name} has {len(ids)} ids, but there are positions for {size}")
-            wrong = [int(i) for i in ids if not 0 <= i < size]
-            if kind == "embed" and wrong:
-                need = f"ids must be from 0 to {size - 1}"
-                raise ValueError(f"{name} holds the id {wrong[0]}, but {need}")
-
-
 # ---------------------------------------------------------------- changes
 
 
-def by_name(program: Program, changes: Sequence[Mapping]) -> dict[str, list[Mapping]]:
-    """The changes at each operation and weight, in their order.
-
-    Raises ValueError or TypeError, naming the change, for one that is not as `run` says.
-    """
+def by_name(changes: Sequence[Mapping]) -> dict[str, list[Mapping]]:
+    """The changes at each operation and weight, in their order."""
     found: dict[str, list[Mapping]] = {}
-    for i, change in enumerate(changes):
-        _check_change(f"changes[{i}]", program, change)
+    for change in changes:
         found.setdefault(change["at"], []).append(change)
     return found
 
@@ -175,40 +153,17 @@ def is_off(changes: Sequence[Mapping]) -> bool:
     return any(change.get("off") for change in changes)
 
 
-def has_place(change: Mapping, rows: int, columns: int) -> bool:
-    """Whether a change sets numbers that a matrix of this size has."""
+def _has_place(change: Mapping, rows: int, columns: int) -> bool:
     if "row" not in change or not change["row"] < rows:
         return False
     return len(change["values"]) == columns if "values" in change else change["column"] < columns
 
 
-def _check_change(name: str, program: Program, change: Mapping) -> None:
-    at = change.get("at")
-    op = program.operations.get(at) if isinstance(at, str) else None
-    if op is None and not (isinstance(at, str) and at in program.weights):
-        raise ValueError(f"{name} is at {said(at)}, but the model has nothing of this name")
-    if change.get("off") and (op is None or op.kind not in OFF):
-        raise ValueError(f"{name} switches off {at!r}, but only these can be: {', '.join(OFF)}")
-    if "off" in change and "row" not in change:
-        return
-    if "option" in change:
-        check_option(name, op, change)
-        return
-    for key in ("row",) if "values" in change else ("row", "column"):
-        as_whole(f"{name}[{key!r}]", change.get(key), 0, MOST)
-    key = "values" if "values" in change else "value"
-    check_axes(f"{name}[{key!r}]", as_array(f"{name}[{key!r}]", change.get(key)),
-               *["columns"] * (key == "values"))  # fmt: skip
-    if op is None and not has_place(change, *program.weights[at].shape):
-        shape = program.weights[at].shape
-        raise ValueError(f"{name} is {said(dict(change))}, which {at!r} {shape} has no place for")
-
-
-def check_option(name: str, op: Operation | None, change: Mapping) -> float:
+def check_option(op: Operation | None, change: Mapping) -> float:
     """The value that an option is set to, of the kind that it has. Raises ValueError."""
     options = {} if op is None else op.options
     if (option := change["option"]) not in options:
-        raise ValueError(f"{name} sets {said(option)}, but there is {', '.join(options) or 'none'}")
+        raise ValueError(f"option is {said(option)}, but there is {', '.join(options) or 'none'}")
     value = as_number(option, change.get("value"), SMALLEST)
     if isinstance(options[option], int):
         value = as_whole(option, int(value) if value == int(value) else value, 1, MOST)
@@ -254,14 +209,55 @@ def attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads
     for h in range(num_heads):
         home = f"{at}/head" if num_heads == 1 else f"{at}/head {h + 1}"
         parts = [_part(p, home, letter, whole[letter], h, num_heads, since) for letter in "qkv"]
-        heads.append(head(p, home, *parts, by=by, causal=causal, window=since.window))
-    joined = heads[0] if num_heads == 1 else p.add(
+        heads.append(head(p, home, h, *parts, by=by, causal=causal, since=since))
+    return _mixed(p, at, heads, learned)
+
+
+def _mixed(p: Program, at: str, heads: Sequence[str], learned: Mapping[str, Any]) -> str:
+    joined = heads[0] if len(heads) == 1 else p.add(
         f"{at}/joined", "join", *heads, title="heads joined", colour="context")  # fmt: skip
     if learned.get("W_o") is None:
         return joined
     weights = {"W_o": learned["W_o"], "b": learned.get("b_o")}
     return p.add(f"{at}/out", "linear", joined, weights=weights, title="· W_o",
                  note="what the heads found, mixed", colour="context")  # fmt: skip
+
+
+def latent_attention(p: Program, at: str, x: str, learned: Mapping[str, Any], num_heads: int, *,
+                     scale: float, causal: bool, since: "Since") -> str:  # fmt: skip
+    """Keys and values of one small vector c a token; besides, a part of each key turns.
+
+    That part is the same for all heads. DeepSeek-AI (2024), section 2.1.
+    """
+    home = f"{at}/head" if num_heads == 1 else f"{at}/q, k, v"
+
+    def made(name: str, of: str, W: str, note: str, colour: str) -> str:
+        pair = {W: learned[W], "b": learned.get(f"b{W[1:]}")}
+        title = name if "turn" in name else f"{name} = {'x' if of == x else 'c'} {W}"
+        return p.add(f"{home}/{name}", "linear", of, weights=pair, note=note, colour=colour,
+                     title=title)  # fmt: skip
+
+    def small(name: str, end: str, colour: str) -> str:
+        c = made(name, x, f"W_down{end}", "small", colour)
+        return rms_rows(p, f"{c} normed", c, learned[f"norm_down{end}"], since.eps, colour=colour,
+                        title=f"{name} normed")  # fmt: skip
+
+    asks = small("c of q", "_q", "q") if "W_down_q" in learned else x
+    c = small("c", "", "k")
+    whole = {"q": made("q", asks, "W_q", NOTES["q"], "q"),
+             "q to turn": made("q to turn", asks, "W_q_turned", "for places", "q"),
+             "k": made("k", c, "W_up_k", "of the small vector", "k"),
+             "v": made("v", c, "W_up_v", "of the small vector", "v")}  # fmt: skip
+    k_turned = _turned(p, home, made("k to turn", x, "W_turned", "for places", "k"), since, "k")
+    heads = []
+    for h in range(num_heads):
+        home = f"{at}/head" if num_heads == 1 else f"{at}/head {h + 1}"
+        q, to_turn, k, v = (_part(p, home, name, whole[name], h, num_heads, Since())
+                            for name in whole)  # fmt: skip
+        turned = _turned(p, home, to_turn, since, "q"), k_turned
+        heads.append(head(p, home, h, q, k, v, by=1 / scale, causal=causal, since=since,
+                          turned=turned))  # fmt: skip
+    return _mixed(p, at, heads, learned)
 
 
 NOTES = {"q": "what it looks for", "k": "what it offers", "v": "what it gives"}
@@ -273,7 +269,9 @@ class Since(NamedTuple):
     num_kv_heads: int | None = None  # of keys and values, each for a group of heads
     turning: Mapping[str, Any] | None = None  # of "rotate": how fast queries and keys turn
     window: int | None = None  # how many of the newest words are seen
-    eps: float = 1e-5  # of the norms of queries and keys
+    keep_first: int = 0  # and how many of the first
+    sinks: Any = None  # of each head a score more, which takes weight and gives nothing
+    eps: float = 1e-5  # of the norms of queries and keys, or of small vectors
 
 
 def _projection(p: Program, home: str, letter: str, x: str, learned: Mapping[str, Any],
@@ -294,13 +292,19 @@ def _part(p: Program, home: str, letter: str, whole: str, h: int, num_heads: int
     """A head's own features of all heads' queries, keys or values, or its group's; turned."""
     name, kv = whole, since.num_kv_heads or num_heads
     if num_heads > 1:
-        count = num_heads if letter == "q" else kv
+        count = num_heads if letter[0] == "q" else kv
         group, width = h * count // num_heads, _columns(p, whole) // count
         several, first = num_heads // count, group * num_heads // count + 1
-        note = NOTES[letter] if several == 1 else f"of heads {first}–{first + several - 1}"
-        name = p.add(f"{home}/{letter}", "split", whole, start=group * width,
-                     stop=(group + 1) * width, title=letter, note=note, colour=letter)  # fmt: skip
-    if since.turning is None or letter == "v":
+        own = NOTES.get(letter, "for places")
+        note = own if several == 1 else f"of heads {first}–{first + several - 1}"
+        name = p.add(f"{home}/{letter}", "split", whole, start=group * width, note=note,
+                     stop=(group + 1) * width, title=letter, colour=letter[0])  # fmt: skip
+    return name if letter == "v" else _turned(p, home, name, since, letter)
+
+
+def _turned(p: Program, home: str, name: str, since: Since, letter: str) -> str:
+    """Queries or keys turned by place, if they are."""
+    if since.turning is None:
         return name
     return p.add(f"{home}/{letter} turned", "rotate", name, **since.turning, colour=letter,
                  title=f"{letter} turned", note="by its place")  # fmt: skip
@@ -313,22 +317,32 @@ def _columns(p: Program, name: str) -> int:
 
 
 def source_of(p: Program, name: str) -> str:
-    """Of which vectors a head's queries, keys or values were made."""
-    op = p.operations[name]
-    return op.inputs[0] if op.kind == "linear" else source_of(p, op.inputs[0])
+    """Of which vectors a head's queries, keys or values were made: what its attention was given."""
+    home = name[: name.rindex("/head") + 1]
+    while name.startswith(home):
+        name = p.operations[name].inputs[0]
+    return name
 
 
-def head(p: Program, at: str, q: str, k: str, v: str, *, by: float, causal: bool,
-         window: int | None = None) -> str:  # fmt: skip
+def head(p: Program, at: str, h: int, q: str, k: str, v: str, *, by: float, causal: bool,
+         since: Since, turned: Sequence[str] = ()) -> str:  # fmt: skip
     """One head: scores, scaled, masked, weights, context. Paper, equation 1."""
     shown = {"colour": "scores", "columns": p.operations[k].rows}
-    scores = p.add(f"{at}/scores", "scores", q, k, title="scores", note="q · k", **shown)
+    ready = p.add(f"{at}/scores", "scores", q, k, title="scores", note="q · k", **shown)
+    if turned:
+        place = p.add(f"{at}/by place", "scores", *turned, title="by place", note="of turned parts",
+                      **shown)  # fmt: skip
+        ready = p.add(f"{at}/both", "add", ready, place, title="both", note="+ by place", **shown)
     root = f"√{by * by:.0f}" if abs(by * by - round(by * by)) < 1e-6 else f"{by:.4g}"
-    ready = p.add(f"{at}/scaled", "scale", scores, by=by, title="scaled", note=f"÷ {root}", **shown)
+    ready = p.add(f"{at}/scaled", "scale", ready, by=by, title="scaled", note=f"÷ {root}", **shown)
     if causal:
-        far = {} if window is None else {"window": window}
-        note = f"newest {window} seen" if far else "later ones hidden"
+        far = {} if since.window is None else {"window": since.window}
+        far |= {"keep_first": since.keep_first} if far and since.keep_first else {}
+        note = f"newest {since.window} seen" if far else "later ones hidden"
         ready = p.add(f"{at}/masked", "mask", ready, title="masked", note=note, **shown, **far)
+    if since.sinks is not None:
+        ready = p.add(f"{at}/sink", "sink", ready, weights={"score": since.sinks[h]}, **shown,
+                      title="with sink", note="a score more")  # fmt: skip
     shown = shown | {"colour": "weights"}
     weights = p.add(f"{at}/weights", "softmax", ready, title="weights", note="softmax", **shown)
     return p.add(f"{at}/context", "mix", weights, v, title="Σ weight × v", note="what it gathers",

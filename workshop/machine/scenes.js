@@ -1,6 +1,6 @@
 // What the machine shows: the map of a group, a stage as an equation; a head is in head.js.
 import { visible } from "../widgets/shared.js";
-import { featuresOf, forAll } from "./engine.js";
+import { featuresOf, forAll, newest, range, total } from "./engine.js";
 import { cellText } from "./formula.js";
 
 const TILE = { w: 92, h: 88, gap: 12 };
@@ -9,60 +9,44 @@ const EQUAL = 1e-9;
 export const TALL = 26; // the height of a cell
 export const CELL = 42; // its width where there is room
 const BAR = 130; // the length of a bar for 1
-export const upTo = (n) => [...Array(Math.max(0, n)).keys()];
 export const numberKey = (name, row, column) => `${name}|${row}|${column}`;
 
 /** Words of a scene, and lines with a head. */
 export const say = (x, y, text, how = {}) => ({ draw: "words", x, y, text, ...how });
 export const line = (from, to, colour, how = {}) => ({ draw: "arrow", from, to, colour, ...how });
 /** A place that opens a path, or does what `how` says. */
-export const spot = (key, x, y, w, h, label, how) => ({
-  draw: "none",
-  key,
-  x,
-  y,
-  w,
-  h,
-  label,
-  ...how,
-});
+export function spot(key, x, y, w, h, label, how) {
+  return { draw: "none", key, x, y, w, h, label, ...how };
+}
 export const opener = (path, x, y, w, h, title) =>
   spot(`open ${path}`, x, y, w, h, `${title}: Enter opens it`, { path, tip: `open ${title}` });
 
 /** The largest size of a finite number; at least a little, to divide by. */
 export function largestOf({ data }) {
   let most = EQUAL;
-  for (const x of data) {
-    const size = Math.abs(x);
-    if (size > most && size !== Infinity) most = size;
-  }
+  for (const x of data) if (Number.isFinite(x)) most = Math.max(most, Math.abs(x));
   return most;
 }
 /** The same for a picture: a few giants among many numbers would leave all others white. */
 function scaleOf({ data }) {
-  let sum = EQUAL;
-  for (const x of data) if (Number.isFinite(x)) sum += Math.abs(x);
+  const sum = EQUAL + total(data, (x) => (Number.isFinite(x) ? Math.abs(x) : 0));
   const most = largestOf({ data });
   return data.length > 400 ? Math.min(most, (4 * sum) / data.length) : most;
 }
 const differs = (a, b) => a !== b && !(Math.abs(a - b) < EQUAL) && (a === a || b === b);
 /** Whether any number of a matrix is not as it was before. */
-function moved(now, before) {
-  if (!before || before === now || before.data.length !== now.data.length) return false;
-  for (let i = 0; i < now.data.length; i++) if (differs(now.data[i], before.data[i])) return true;
-  return false;
-}
+const moved = ({ data }, before) =>
+  before?.data.length === data.length && data.some((x, i) => differs(x, before.data[i]));
 /** The names of a matrix's rows or columns, as many as it has: words, or numbers from 1. */
 export function namesOf({ tokens, engine }, what, count, of, step = "") {
-  const words =
-    what === "vocab"
-      ? (engine.program.vocab[of] ?? Object.values(engine.program.vocab)[0])
-      : tokens[what];
+  const { vocab } = engine.program;
+  const words = what === "vocab" ? (vocab[of] ?? Object.values(vocab)[0]) : tokens[what];
   const names = words ?? featuresOf(engine, step, count);
   if (names?.length === count) return names;
-  return count === 1 ? [""] : upTo(count).map((i) => String(i + 1));
+  if (tokens[what]?.length === count - 1) return [...names, "sink"];
+  return count === 1 ? [""] : range(count, (i) => String(i + 1));
 }
-const CELLS_OF = { scores: "score", scale: "scaled", mask: "masked", softmax: "weight" };
+const CELLS_OF = { scores: "score", sink: "score", weights: "weight" };
 /** A number's name in the words of its row and column. */
 export function placeOf(view, { name, row, column }) {
   const [op, last] = [view.engine.by[name], name.split("/").pop()];
@@ -70,8 +54,7 @@ export function placeOf(view, { name, row, column }) {
   const owner = op ?? view.engine.operations.find(({ weights }) => weights.includes(name));
   const [rows, columns] = sidesOf(view, owner, name);
   const words = [rows[row], columns[column]].filter(Boolean).map((part) => visible(part, 12));
-  const called = op && op.columns !== "vocab" && CELLS_OF[op.kind];
-  return `${called || op?.title.split(" = ")[0] || last} ${words.join(", ")}`;
+  return `${CELLS_OF[last] ?? op?.title.split(" = ")[0] ?? last} ${words.join(", ")}`;
 }
 
 // ---------------------------------------------------------------- the map
@@ -92,8 +75,8 @@ export function rowsOf(engine, at) {
   for (const { name } of engine.operations) {
     if (!name.startsWith(before)) continue;
     const parts = name.slice(before.length).split("/");
-    const side =
-      !at && parts.length > 1 && /^(en|de)coder$/.test(parts[0]) ? `${parts.shift()}/` : "";
+    const tower = !at && parts.length > 1 && /^(en|de)coder$/.test(parts[0]);
+    const side = tower ? `${parts.shift()}/` : "";
     const path = before + side + parts[0];
     if (parts.length === 1) add(before + side, path);
     else if (/^(head|expert) \d+$/.test(parts[0]))
@@ -102,7 +85,6 @@ export function rowsOf(engine, at) {
   }
   return rows;
 }
-/** What a row of the map is called. */
 function titleOf(engine, at, { path, tiles }) {
   const own = path.slice(at && at.length + 1);
   if (own && (at || !own.endsWith("/"))) return own.replace(/\/$/, "").replace("/", " "); // also heads
@@ -123,16 +105,13 @@ function tileOf(view, path, x, y) {
   const [one, all] = [engine.by[path], below(engine, path)];
   const shown = shownOf(engine, path).filter(({ name }) => values[name]);
   const [title, first] = [one?.title ?? path.split("/").pop(), values[shown[0]?.name]];
-  const elsewhere = shown.some(
-    ({ kind, columns, rows }) => kind === "softmax" && columns === "text" && rows === "written",
-  );
+  const elsewhere = shown.some(({ columns, rows }) => columns === "text" && rows === "written");
   const heads = `${shown.length} heads${elsewhere ? " ← encoder" : ""}`;
   const size = first ? `${first.rows} × ${first.columns}` : "";
-  const pictureOf = ({ name, colour }) => ({
-    ...values[name],
-    colour,
-    largest: scaleOf(values[name]),
-  });
+  const pictureOf = ({ name, colour }) => {
+    const matrix = values[name];
+    return { ...matrix, colour, largest: scaleOf(matrix) };
+  };
   const label = `${title}${one?.note ? `, ${one.note}` : ""}: Enter opens it`;
   return {
     ...spot(path, x, y, TILE.w, TILE.h, label, { path, tip: `open ${title}`, title }),
@@ -146,7 +125,11 @@ function tileOf(view, path, x, y) {
   };
 }
 /** Of which vectors a head's queries, keys or values were made. */
-export const sourceOf = ({ kind, inputs }) => (kind === "linear" ? inputs[0] : sourceOf(inputs[0]));
+export function sourceOf(op) {
+  const home = op.name.slice(0, op.name.lastIndexOf("/head") + 1);
+  while (op.name.startsWith(home)) [op] = op.inputs;
+  return op;
+}
 /** Of the tiles of a map those that attend to another text, each with the tile of its memory. */
 function readers(engine, tiles) {
   const crosses = ({ kind, inputs: [q, k] }) => kind === "scores" && q.rows !== k.rows;
@@ -254,16 +237,14 @@ export function cellsOf(view, name, row, columns, x, y, how = {}) {
 }
 const SIGNS = { linear: "×+", scores: "×", mix: "×", add: "+", embed: "×", times: "×" };
 /** What stands before a matrix: of a step the sign of what is done with it, or what it comes to. */
-function signOf({ kind, inputs, weights, name }, part, last) {
-  if (part === name) return SIGNS[kind] ? "=" : inputs[0]?.name === last ? "→" : "";
-  const which = [...inputs.map((input) => input.name), ...weights].lastIndexOf(part);
-  return SIGNS[kind]?.[which - 1] ?? "";
+function signOf({ kind, parts, name }, part, last) {
+  if (part === name) return SIGNS[kind] ? "=" : parts[0] === last ? "→" : "";
+  return SIGNS[kind]?.[parts.lastIndexOf(part) - 1] ?? "";
 }
 /** The matrices of a stage, what goes in, what is learned, what comes out; of a single step all of them. */
 function partsOf(engine, at) {
   const op = engine.by[at];
-  if (op)
-    return [...op.inputs.map(({ name }) => name), ...op.weights, at].map((part) => [op, part]);
+  if (op) return [...op.parts, at].map((part) => [op, part]);
   return engine.operations.flatMap((one) => {
     if (one.inputs.length || !one.weights.length)
       return [...one.weights, one.name].map((part) => [one, part]);
@@ -305,14 +286,14 @@ const AXES = {
   ...forAll("split blend", ["ik"]),
   scores: ["ik", "jk"],
 };
-function axesOf({ kind, inputs, weights, name }, part) {
-  const which = [...inputs.map((input) => input.name), ...weights].indexOf(part);
-  return part !== name && kind === "join" ? "ik" : (AXES[kind]?.[which] ?? "ij");
+function axesOf({ kind, parts, name }, part) {
+  if (part !== name && kind === "join") return "ik";
+  return AXES[kind]?.[parts.indexOf(part)] ?? "ij";
 }
 const within = (start, shown, all) => Math.max(0, Math.min(start, all - shown));
 /** How many columns there is room for beside rows with these names. */
-const roomFor = (width, rows) => Math.floor((width - Math.min(92, longestOf(rows)) - 18) / CELL);
-const longestOf = (rows) => Math.max(0, ...rows.map((word) => 7.5 * Math.min(12, word.length)));
+const roomFor = (width, rows) => Math.floor((width - longestOf(rows) - 18) / CELL);
+const longestOf = (rows) => 7.5 * Math.min(12, Math.max(0, ...rows.map(({ length }) => length)));
 /** What is seen of each axis of a stage, { start, count }: as many as fit, moved to where a source lies. */
 function windowsOf(view, parts) {
   const found = {};
@@ -371,9 +352,9 @@ function matrixOf(view, windows, owner, name, x, y, before = "") {
   const first = within(across.start, n, columns.length);
   const shown = rows.slice(down, down + m).join(" ");
   const bare = before && before === shown;
-  const left = bare ? 22 : 14 + Math.min(92, longest);
-  const turned =
-    owner.kind === "scores" && name === owner.inputs[1].name && name !== owner.inputs[0].name;
+  const left = bare ? 22 : 14 + longest;
+  const [one, other] = owner.inputs;
+  const turned = owner.kind === "scores" && name === other.name && other !== one;
   const last = name.split("/").pop();
   const title = turned ? last : (op?.title ?? last);
   const shape = [matrix.rows, matrix.columns];
@@ -390,16 +371,16 @@ function matrixOf(view, windows, owner, name, x, y, before = "") {
       const how = { align: "center", size: 11, room: CELL - 2 };
       return say(x + left + (j + 0.5) * CELL, y + 43, visible(word, 7), how);
     }),
-    ...upTo(m).flatMap((i) => {
+    ...range(m, (i) => {
       const top = y + 54 + i * (TALL + 2);
       const how = { align: "right", room: left - 8 };
       const label = say(x + left - 6, top + TALL / 2, visible(rows[down + i], 12), how);
-      const [row, cells] = upright ? [0, [i]] : [down + i, upTo(n).map((j) => first + j)];
+      const [row, cells] = upright ? [0, [i]] : [down + i, range(n, (j) => first + j)];
       const drawn = cellsOf(view, name, row, cells, x + left, top);
       const end = [x + left + CELL + 6 + (BAR - 12) * matrix.data[i], top + TALL / 2];
       const bar = line([x + left + CELL + 6, end[1]], end, op?.colour, { width: 14, head: false });
       return [...(bare ? [] : [label]), ...drawn, ...(bars ? [bar] : [])];
-    }),
+    }).flat(),
   ];
   if (op && !open) items.push(opener(name, x + left - 4, y, 60, 20, title));
   const end = x + left + n * CELL;
@@ -419,10 +400,9 @@ function matrixOf(view, windows, owner, name, x, y, before = "") {
 }
 /** Of many words the place of the one expected next, which both its logit and its probability show. */
 function likeliest({ engine, values }, name) {
-  const { data, rows, columns } = values[name];
-  if (engine.by[name].columns !== "vocab" || columns < 7) return 0;
-  const newest = data.slice((rows - 1) * columns, rows * columns);
-  return newest.reduce((best, x, j) => (x > newest[best] ? j : best), 0) - 2;
+  if (engine.by[name].columns !== "vocab" || values[name].columns < 7) return 0;
+  const scores = newest(values[name]);
+  return scores.indexOf(Math.max(...scores)) - 2;
 }
 /** What the rows of something learned stand for: words in a table, else features, named or not. */
 function weightRows(view, { kind, rows, inputs }, count) {

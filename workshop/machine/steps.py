@@ -1,9 +1,7 @@
 """Single steps of a model, each a program that the machine shows whole, with its knobs beside it.
 
-from workshop import Machine
-from workshop.machine import steps
+from workshop import Machine, softmax_step
 
-Machine(product_step(X, W_q, ("X", "W_q", "q")), words, names={"X": ["food", "device"]})
 Machine(softmax_step(scores, d_k=64), words)
 Machine(norm_step(X, attend), words)
 Machine(feed_forward_step(X, W1, b1, W2, b2), words)
@@ -12,41 +10,13 @@ Machine(positions_step(6), range(40))
 """
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from workshop.arguments import MOST, as_array, as_floats, as_labels, as_switch, as_whole, check_axes
-from workshop.colours import things_of
+from workshop.arguments import MOST, as_array, as_floats, as_whole, check_axes
+from workshop.machine.of_arrays import Sizes, fitting
 from workshop.machine.program import Program, normed_rows
-
-
-def product_step(A: Any, B: Any, names: Sequence[str] = ("A", "B", "A @ B"), *,
-            transposed: bool = False) -> Program:  # fmt: skip
-    """A (n, m) @ B (m, p), or B (p, m) `transposed`, as keys come; `names` are those of all three.
-
-    Raises ValueError for shapes that do not fit, or numbers that are not finite.
-    """
-    names, (A, B) = as_labels("names", names), (_matrix("A", A), _matrix("B", B))
-    if len(names) != 3:
-        raise ValueError(f"names is {names}, but must be those of A, of B and of the result")
-    turned = as_switch("transposed", transposed)
-    inner = B.shape[1] if turned else len(B)
-    if A.shape[1] != inner:
-        other = f": {'leave out' if turned else 'add'} transposed=True?"
-        fits = A.shape[1] == (len(B) if turned else B.shape[1])
-        raise ValueError(f"A has {A.shape[1]} columns, but B {B.shape}{', transposed,' * turned} "
-                         f"needs {inner}{other * fits}")  # fmt: skip
-    p, (first, second, third) = Program(step=names[2]), things_of(names)
-    _given(p, names[0], A, colour=first)
-    if not turned:
-        p.add(names[2], "linear", names[0], weights={names[1]: B}, title=names[2], colour=third)
-        return p
-    keys = "text" if len(A) == len(B) else "memory"
-    _given(p, names[1], B, colour=second, rows=keys)
-    p.add(names[2], "scores", names[0], names[1], title=names[2], colour=third, columns=keys)
-    return p
 
 
 def softmax_step(scores: Any, d_k: int = 1) -> Program:
@@ -81,7 +51,8 @@ def norm_step(x: Any, sublayer: Any, eps: float = 1e-5) -> Program:
     Mean and deviation of each row stand before and after; gain γ and shift β turn for all features.
     Raises ValueError for other shapes. Paper, section 3.1.
     """
-    x, found = _matrix("x", x), _matrix("sublayer", _applied(sublayer, x))
+    found = sublayer(x) if callable(sublayer) else sublayer
+    x, found = _matrix("x", x), _matrix("sublayer", found)
     if found.shape != x.shape:
         raise ValueError(f"sublayer has shape {found.shape}, but must have that of x {x.shape}")
     p, d = Program(step="norm"), x.shape[1]
@@ -102,13 +73,10 @@ def feed_forward_step(inputs: Any, W1: Any, b1: Any, W2: Any, b2: Any) -> Progra
 
     Raises ValueError for shapes that do not fit. Paper, section 3.3.
     """
-    x, W1, W2 = _matrix("inputs", inputs), _matrix("W1", W1), _matrix("W2", W2)
-    b1, b2 = (as_floats(name, as_array(name, b)) for name, b in (("b1", b1), ("b2", b2)))
-    found = [a.shape for a in (W1, b1, W2, b2)]
-    wanted = [(x.shape[1], W1.shape[1]), W1.shape[1:], (W1.shape[1], W2.shape[1]), W2.shape[1:]]
-    for name, has, need in zip(("W1", "b1", "W2", "b2"), found, wanted, strict=True):
-        if has != need:
-            raise ValueError(f"{name} has shape {has}, but must be {need}, from inputs {x.shape}")
+    sizes: Sizes = {}
+    x = fitting("inputs", inputs, "Td", sizes)
+    W1, b1 = fitting("W1", W1, "df", sizes), fitting("b1", b1, "f", sizes)
+    W2, b2 = fitting("W2", W2, "fo", sizes), fitting("b2", b2, "o", sizes)
     p = Program(step="hidden")
     _given(p, "inputs", x)
     p.add("heard", "linear", "inputs", weights={"W1": W1, "b": b1}, title="heard + b1",
@@ -166,13 +134,3 @@ def _measured(p: Program, of: str, when: str) -> None:
     """The mean and the deviation of each row."""
     p.add(f"mean {when}", "mean", of, axis=1, title="mean", note=when)
     p.add(f"deviation {when}", "deviation", of, title="deviation", note=when)
-
-
-def _applied(sublayer: Callable[[Any], Any] | Any, x: np.ndarray) -> Any:
-    """What a reader's function makes of x; its failure is a ValueError that says where."""
-    if not callable(sublayer):
-        return sublayer
-    try:
-        return sublayer(x)
-    except Exception as error:
-        raise ValueError(f"sublayer failed on x: {type(error).__name__}: {error}") from error

@@ -51,19 +51,18 @@ function sumOf(terms, bias) {
   const build = (n) => added(all, n) + (bias ? ` + ${n(bias.x)}` : "");
   return { build, from: [...froms(all), ...(bias ? [bias] : [])] };
 }
-const rowTimesColumn = ({ row, cell, j }) => row().map((x, k) => times(x, cell(1, k, j)));
+const rowTimesColumn = (
+  { row, cell, j, size }, // a sink's weight meets no value
+) => range(size(1).rows, (k) => times(row()[k], cell(1, k, j)));
 const copy = (cell) => ({ from: [cell] });
 const passed = ({ cell, i, j }) => copy(cell(0, i, j));
 /** What is made of the number before it alone, by `text(it, n, more)`. */
-const ofOne =
-  (text) =>
-  ({ cell, i, j, op }) => {
-    const before = cell(0, i, j);
-    return {
-      build: (n, middle) => text(n(before.x), n, { x: before.x, middle, op }),
-      from: [before],
-    };
+function ofOne(text) {
+  return ({ cell, i, j, op }) => {
+    const [one, { x }] = [cell(0, i, j), cell(0, i, j)];
+    return { build: (n, middle) => text(n(x), n, { x, middle, op }), from: [one] };
   };
+}
 
 const squared = (cells, number) =>
   added(ordered(cells.map(({ x }) => ({ size: x * x, text: (n) => `${n(x)}^2` }))), number);
@@ -106,6 +105,7 @@ const MADE = {
   given: passed,
   places: passed,
   mask: passed,
+  sink: ({ cell, i, j, size }) => copy(j < size(0).columns ? cell(0, i, j) : cell(1, 0, 0)),
   same: ({ cell, j }) => copy(cell(0, 0, j)),
   last: ({ cell, j, size }) => copy(cell(0, size(0).rows - 1, j)),
   join({ cell, i, j, size }) {
@@ -151,14 +151,11 @@ const MADE = {
   },
   softmax: (context) => wholeOf(context, context.row()),
   shares({ row, j, temperature }) {
-    const text =
-      ({ x }) =>
-      (n) =>
-        temperature === 1 ? n(x) : `${n(x)}^(1 ÷ ${temperature})`;
     const [cells, own] = [row(), row()[j]];
-    const some = cells.filter(({ x }) => x);
-    const terms = ordered(some.map((one) => ({ size: one.x, text: text(one), from: [one] })));
-    const build = (n) => `${text(own)(n)} ÷ (${added(terms, n)})`;
+    const power = (x, n) => n(x) + (temperature === 1 ? "" : `^(1 ÷ ${temperature})`);
+    const term = (one) => ({ size: one.x, text: (n) => power(one.x, n), from: [one] });
+    const terms = ordered(cells.filter(({ x }) => x).map(term));
+    const build = (n) => `${power(own.x, n)} ÷ (${added(terms, n)})`;
     return { build: terms.length ? build : null, from: [own, ...froms(terms)] };
   },
   entropy({ row }) {
@@ -168,30 +165,27 @@ const MADE = {
   },
   slope: ofOne((p) => `${p} × (1 − ${p})`),
   deviation({ row }) {
-    const cells = row();
     const build = (n, middle) => {
-      const { mean, squares } = spreadOf(cells, n, middle);
+      const { mean, squares } = spreadOf(row(), n, middle);
       return `${mean}; √(${squares})`;
     };
-    return { build, from: cells };
+    return { build, from: row() };
   },
   route(context) {
-    const cells = context.row();
-    const numbers = cells.map(({ x }) => x);
-    const kept = largestAt(numbers, context.op.options.top_k);
-    if (!kept.has(context.j)) return { build: null, from: cells };
-    const those = cells.filter((_, k) => kept.has(k));
-    return wholeOf(context, those);
+    const { row, j, op } = context;
+    const numbers = row().map(({ x }) => x);
+    const kept = largestAt(numbers, op.options.top_k);
+    const asked = row().filter((_, k) => kept.has(k));
+    return kept.has(j) ? wholeOf(context, asked) : { from: row() };
   },
   norm({ row, cell, j, op: { weights, options } }) {
     const [cells, learned] = [row(), weights.map((_, k) => cell(k + 1, 0, j))];
     const build = (n, middle) => {
       const { mean, squares, less, size } = spreadOf(cells, n, middle, options.eps);
       const [gain, shift] = learned.map(({ x }) => n(x));
-      return (
-        `${mean}; spread: √(${squares} + ${small(options.eps)}) = ${size}; ` +
-        `${less(cells[j])} ÷ ${size}${gain ? ` × ${gain} + ${shift}` : ""}`
-      );
+      const spread = `√(${squares} + ${small(options.eps)}) = ${size}`;
+      const more = gain ? ` × ${gain} + ${shift}` : "";
+      return `${mean}; spread: ${spread}; ${less(cells[j])} ÷ ${size}${more}`;
     };
     return { build, from: [cells[j], ...learned, ...cells] };
   },
@@ -201,11 +195,9 @@ const MADE = {
     const [own, learned] = [all[j], weights.map((_, k) => cell(k + 1, 0, j % d))];
     const spread = Math.sqrt(total(cells, ({ x }) => x * x) / d + options.eps);
     const build = (n, middle) => {
-      const gain = learned.map(({ x }) => ` × ${n(x)}`);
-      return (
-        `size: √((${squared(cells, n)}) ÷ ${d} + ${small(options.eps)}) = ${middle(spread)}; ` +
-        `${n(own.x)} ÷ ${middle(spread)}${gain.join("")}`
-      );
+      const gain = learned.map(({ x }) => ` × ${n(x)}`).join("");
+      const size = `√((${squared(cells, n)}) ÷ ${d} + ${small(options.eps)}) = ${middle(spread)}`;
+      return `size: ${size}; ${n(own.x)} ÷ ${middle(spread)}${gain}`;
     };
     return { build, from: [own, ...learned, ...cells] };
   },
@@ -219,7 +211,7 @@ const MADE = {
   times: ({ cell, i, j }) => sumOf([times(cell(0, i, j), cell(1, i, j))]),
   blend({ row, cell, i, j }) {
     const asked = row().flatMap((share, e) => (share.x ? [times(share, cell(e + 1, i, j))] : []));
-    return asked.length ? sumOf(asked) : { build: null, from: row() };
+    return asked.length ? sumOf(asked) : { from: row() };
   },
   mean({ cell, row, j, size, op }) {
     const all = op.options.axis ? row() : range(size(0).rows, (k) => cell(0, k, j));
@@ -227,9 +219,8 @@ const MADE = {
     return { build: (n) => `(${added(terms, n)}) ÷ ${terms.length}`, from: froms(terms) };
   },
   unit({ row, j }) {
-    const cells = row();
-    const build = (n) => `${n(cells[j].x)} ÷ √(${squared(cells, n)})`;
-    return { build, from: [cells[j], ...cells] };
+    const [cells, own] = [row(), row()[j]];
+    return { build: (n) => `${n(own.x)} ÷ √(${squared(cells, n)})`, from: [own, ...cells] };
   },
 };
 
@@ -239,6 +230,7 @@ const quoted = (token) => `“${visible(String(token))}”`;
 const vector = (letter, word) => ({
   [letter]: `${word} of`,
   [`${letter} normed`]: `normed ${word} of`,
+  [`${letter} to turn`]: `part of the ${word} that turns, of`,
   [`${letter} turned`]: `${word}, turned by its place, of`,
 });
 /** What a number is, of a word: by the last part of its operation's name, or by its kind. */
@@ -246,6 +238,8 @@ const NOUNS = {
   ...vector("q", "query"),
   ...vector("k", "key"),
   ...vector("v", "value"),
+  ...vector("c", "small vector"),
+  ...vector("c of q", "small vector for the query"),
   ...forAll("embed given", "word vector of"),
   ...forAll("waves places", "position of"),
   ...forAll("norm rms", "normed number of"),
@@ -284,19 +278,24 @@ function naming(engine, texts, tokens) {
 }
 
 /** What an operation's number is. */
-function inWords(op, i, j, { who, column, step }, x) {
-  const [a, b] = [who(op, i), column(op, j)];
+function inWords(op, i, j, { who, column, step }, x, columns) {
+  const isSink = j === columns - 1 && [op, ...op.inputs].some(({ kind }) => kind === "sink");
+  const [a, b] = [who(op, i), isSink ? "the sink" : column(op, j)];
   const pair = a ? `score of ${b} for ${a}` : `score of ${b}`;
-  const [next, letter, expert] = [op.columns === "vocab", op.name.at(-1), `expert ${j + 1}`];
+  const [next, own] = [op.columns === "vocab", op.name.split("/").at(-1)];
+  const expert = `expert ${j + 1}`;
   const of = {
     "one-hot": () => `is ${a} the word ${b}? ${x ? "yes" : "no"}`,
     ids: () => `the number of ${a} in the list of words, counted from 0`,
-    scores: () => pair,
+    scores: () => (own === "by place" ? `${pair}, by their places` : pair),
+    add: () => op.columns !== "features" && `${pair}, by what they mean and by their places`,
+    sink: () => (isSink ? "score of the sink: learned, the same for every word" : pair),
     scale: () => `scaled ${pair}`,
     mask() {
       if (x !== -Infinity) return `${pair}, not hidden`;
       if (j > i) return `−∞: ${b} comes later than ${a}`;
-      return `−∞: ${b} is not among the ${op.options.window} newest that ${a} sees`;
+      const first = op.options.keep_first ? ` or the ${op.options.keep_first} first` : "";
+      return `−∞: ${b} is not among the ${op.options.window} newest${first} that ${a} sees`;
     },
     softmax() {
       const taken = "the largest score is taken off first, which changes no share";
@@ -312,17 +311,16 @@ function inWords(op, i, j, { who, column, step }, x) {
     deviation: () => `standard deviation of ${a}`,
     mean: () => (op.options.axis ? op.title + (a && ` of ${a}`) : `mean of all words, ${b}`),
     unit: () => `sentence vector, of length 1, ${b}`,
-    split: () => `${NOUNS[letter]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
+    split: () => `${NOUNS[own]} ${a}, ${b}: feature ${op.options.start + j + 1} of all heads`,
   };
   if (op.name.endsWith("/router")) return `score of ${expert} for ${a}`;
   if (next && op.kind === "linear") return `score of ${b} as the word after ${a}`;
-  const noun = NOUNS[op.name.split("/").at(-1)] ?? NOUNS[op.kind];
+  const noun = NOUNS[own] ?? NOUNS[op.kind];
   if (step && /^(given|linear|embed)$/.test(op.kind))
     return [op.title + (a && ` of ${a}`), b].join(", ");
-  return of[op.kind]?.() ?? `${noun} ${a}, ${b}`;
+  return of[op.kind]?.() || `${noun} ${a}, ${b}`;
 }
 
-/** A learned or given number in words. */
 function ofWeight(engine, name, i, j, { home }) {
   const op = engine.operations.find(({ weights }) => weights.includes(name));
   const word = op?.kind === "embed" ? engine.program.vocab?.[home(op)]?.[i] : undefined;
@@ -338,13 +336,11 @@ const setByHand = (values, name, i, j) =>
       at === name && row === i && (all ? all.length === values[name].columns : column === j),
   );
 
-/** The context of MADE for a number of an operation. */
 function contextOf(values, op, i, j) {
-  const names = [...op.inputs.map(({ name }) => name), ...op.weights];
-  const size = (which) => values[names[which]];
+  const size = (which) => values[op.parts[which]];
   const cell = (which, row, column) => {
     const { data, columns } = size(which);
-    return { name: names[which], row, column, x: data[row * columns + column] ?? NaN };
+    return { name: op.parts[which], row, column, x: data[row * columns + column] ?? NaN };
   };
   const row = () => range(size(0).columns, (k) => cell(0, i, k));
   const options = optionsOf(op, values[RUN]);
@@ -376,7 +372,7 @@ export function explain(engine, values, name, i, j, tokens) {
   const [op, value] = [engine.by[name], data[i * columns + j] ?? NaN];
   const shown = cellText(value, data.length === 1);
   const names = naming(engine, values[RUN].texts, tokens);
-  const what = op ? inWords(op, i, j, names, value) : ofWeight(engine, name, i, j, names);
+  const what = op ? inWords(op, i, j, names, value, columns) : ofWeight(engine, name, i, j, names);
   const found = setByHand(values, name, i, j) ? "set by hand" : "given, or learned in training";
   const { note, build, from } = op ? made(values, op, i, j) : { note: found, from: [] };
   const none = Number.isNaN(value);

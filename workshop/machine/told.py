@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import cached_property
-from html import escape
 from textwrap import fill
 from typing import Any
 
@@ -10,6 +9,7 @@ from workshop.machine.why import EVERY, STAND_IN, Said, Step, Why
 from workshop.widgets.base import visible
 
 Word = Callable[[str, int], str]  # of a text and an id; the newest word's of its last text
+MINUS = "A minus means that the other word's score is the larger."
 NONE = (
     "No step was found: hide any one word from those that read it, and less than a tenth is lost."
 )
@@ -18,9 +18,10 @@ NONE = (
 class Answer:
     """Why a word is said: what the picture shows, as numbers.
 
-    `contributions` by part, largest first, add up to the logit, or to the lead over a rival;
-    `without` says what is left of the word's probability and of its lead without each part, or
-    without others reading a word; `sentences` are the way back; `notes` say where the two disagree.
+    `contributions` by part, largest first, add up to the logit, or to the lead over a rival, its
+    score minus the other's; `without` says what is left of the word's probability and of its lead
+    without each part, or without others reading a word; `sentences` are the way back; `notes` say
+    where the two disagree.
     """
 
     def __init__(self, why: Why, word: Word):
@@ -44,16 +45,17 @@ class Answer:
 
     @property
     def way_back(self) -> str:
-        """The sentences, in lines that a narrow page has room for."""
-        return "\n".join(
-            fill(sentence, 60, subsequent_indent="    ") for sentence in self.sentences
-        )
+        """The sentences in lines for a narrow page; what a minus means, if there is one."""
+        least = min((step.after.lead for step in self.why.steps), default=0.0)
+        minus = self.why.rival is not None and least < 0
+        told = [*self.sentences, *[MINUS] * minus]
+        return "\n".join(fill(sentence, 60, subsequent_indent="    ") for sentence in told)
 
     def packed(self, gone: bool) -> dict[str, Any]:
         """The same for the page, as JSON; what each part is missed if it is `gone`."""
 
-        def told(said: Said) -> list[Any]:
-            return [said.probability, said.lead, self._word(self.why.side, said.likeliest)]
+        def told(said: Said) -> dict[str, Any]:
+            return said._asdict() | {"likeliest": self._word(self.why.side, said.likeliest)}
 
         return {
             "now": told(self.why.now), "parts": [*self.contributions.items()],
@@ -121,38 +123,22 @@ class Answer:
             return f"{what}? Its parts add up to its score, {total:.2f}."
         return f"{what}, and not {self._said(rival)}? The parts add up to the lead, {total:.2f}."
 
-    def rows(self) -> list[list[str]]:
-        """The table: a part, what it adds, what is left without it, and what that means."""
-        told = {at: [at, f"{adds:+.2f}"] for at, adds in self.contributions.items()}
-        readings = sorted(set(self.without) - set(told), key=lambda at: -self._lost(at))
-        told |= {at: [at, ""] for at in readings}
-        return [[*told[at], self._left(at), self.notes.get(at, "")] for at in told]
-
-    def _lost(self, at: str) -> float:
-        return self.why.lost(self.without[at])
-
-    def _left(self, at: str) -> str:
-        if at not in self.without:
-            return "the same for every word" if at == EVERY else ""
-        return f"{self.without[at].probability:.2f}, lead {self.without[at].lead:+.2f}"
-
-    HEAD = ("part", "adds", "without it", "")
+    def _row(self, at: str) -> list[str]:
+        """A part, what it adds, what is left without it, and what that means."""
+        adds, said = self.contributions.get(at), self.without.get(at)
+        lead = "" if said is None or self.why.rival is None else f", lead {_lead(said)}"
+        left = "stays" if said is None else f"{said.probability:.2f}{lead}"
+        note = "the same for every word" if at == EVERY else self.notes.get(at, "")
+        return [at, "" if adds is None else f"{adds:+.2f}", left, note]
 
     def __repr__(self) -> str:
-        rows = [self.HEAD, *self.rows()]
-        wide = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, [*wide, 0], strict=True)).rstrip()
-                 for row in rows]  # fmt: skip
+        more = sorted(self.without.keys() - self.contributions.keys(),
+                      key=lambda at: -self.why.lost(self.without[at]))  # fmt: skip
+        rows = [self._row(at) for at in [*self.contributions, *more]]
+        rows = [["part", "adds", "without it", ""], *rows]
+        wide = [max(len(row[i]) for row in rows) for i in range(3)] + [0]
+        lines = ["  ".join(map(str.ljust, row, wide)).rstrip() for row in rows]
         return "\n".join([self.title, self.way_back, "", *lines])
-
-    def _repr_html_(self) -> str:
-        def line(row: list[str] | tuple[str, ...], tag: str) -> str:
-            return f"<tr>{''.join(f'<{tag}>{escape(c)}</{tag}>' for c in row)}</tr>"
-
-        told = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.sentences)
-        body = "".join(line(row, "td") for row in self.rows())
-        head = line(self.HEAD, "th")
-        return f"<p>{escape(self.title)}</p><ol>{told}</ol><table>{head}{body}</table>"
 
 
 def _lead(said: Said) -> str:

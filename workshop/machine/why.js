@@ -1,12 +1,9 @@
 // Why this word: machine/why.py in the browser. What takes long is a generator: a run, then a yield.
-import { LEFT, nothing, range, total } from "./engine.js";
+import { LEFT, newest, nothing, parent, range, rowOf, total } from "./engine.js";
 
 export const EVERY = "every word"; // what all words get alike: it changes no probability
 const BENT = new Set(["relu", "gelu", "gelu_tanh", "silu", "times"]);
 const [LEAST, MOST] = [0.1, 24]; // what must be lost for a step to be told; links tried for one
-const rowOf = ({ data, columns }, i) => data.subarray(i * columns, (i + 1) * columns);
-const homeOf = (path) => path.slice(0, path.lastIndexOf("/"));
-const lastRow = (matrix) => rowOf(matrix, matrix.rows - 1);
 function dot(x, g) {
   let sum = 0;
   for (let k = 0; k < g.length; k++) sum += x[k] * g[k];
@@ -17,6 +14,11 @@ const centred = (row) => {
   const middle = mean(row);
   return row.map((x) => x - middle);
 };
+/** Of logits the id of the largest, and its probability. */
+function saidBy(logits) {
+  const largest = Math.max(...logits);
+  return [logits.indexOf(largest), 1 / total(logits, (x) => Math.exp(x - largest))];
+}
 /** The keys of numbers, those of the largest first. */
 const largestFirst = (map) => [...map.keys()].sort((a, b) => map.get(b) - map.get(a));
 
@@ -44,7 +46,7 @@ function ends({ kind, name, inputs }, values, g, row) {
   const shares = kind === "blend" ? rowOf(values[inputs[0].name], row) : [];
   const experts = [...shares].flatMap((share, e) => biasOf(values, inputs[e + 1].name, g, share));
   const biases = kind === "linear" ? biasOf(values, name, g) : experts;
-  return [[homeOf(name), adds - total(biases, ([, x]) => x)], ...biases];
+  return [[parent(name), adds - total(biases, ([, x]) => x)], ...biases];
 }
 function biasOf(values, name, g, by = 1) {
   const b = values[`${name}/b`];
@@ -58,6 +60,17 @@ function throughNorm({ kind, name, inputs: [input], options }, values, g, row) {
   const size = Math.sqrt(total(some, (y) => y * y) / some.length + options.eps);
   const below = all(g.map((y, k) => y * (gain?.[k] ?? 1))).map((y) => y / size);
   return [shift ? [[`${name}/shift`, dot(shift, g)]] : [], [[input, below, row]]];
+}
+/** As much of each text by lot as there is now of these; a longer one goes on with the next. */
+function asLong(others, texts) {
+  const ids = (n, of) => [
+    ...others[n][of],
+    ...[...others.slice(n + 1), ...others.slice(0, n)].flatMap((one) => one[of].slice(1)),
+  ];
+  const cut =
+    (n) =>
+    ([of, { length }]) => [of, ids(n, of).slice(0, length)];
+  return others.map((_, n) => Object.fromEntries(Object.entries(texts).map(cut(n))));
 }
 /** The share of the lead that is lost, if there is a rival, else of the probability. */
 export function lostOf(now, after, hasRival) {
@@ -76,16 +89,19 @@ export class Why {
     this.asker = texts[this.side].length - 1;
     const heads = {};
     for (const { name, kind } of engine.operations)
-      if (kind === "mix") (heads[homeOf(homeOf(name))] ??= []).push(homeOf(name));
+      if (kind === "mix") (heads[parent(parent(name))] ??= []).push(parent(name));
     this.attentions = Object.entries(heads).map(([at, some]) => this.attention(at, some));
     this.outputs = this.partsThatAdd();
   }
   attention(at, heads) {
     const { by } = this.engine;
     const [weights, v] = by[`${heads[0]}/context`].inputs;
-    const k = by[`${heads[0]}/scores`].inputs[1];
     const whole = (op) => (op.kind === "linear" ? op.name : whole(op.inputs[0]));
-    return { at, heads, keys: whole(k), values: whole(v), asks: weights.rows, reads: k.rows };
+    const scores = this.engine.operations.filter(
+      ({ name, kind }) => kind === "scores" && parent(name) === heads[0],
+    );
+    const keys = scores.map(({ inputs: [, k] }) => whole(k)); // two where a part of each key turns
+    return { at, heads, keys, read: [...keys, whole(v)], asks: weights.rows, reads: v.rows };
   }
   /** Every head and feed-forward, by its path: the operation that gives what it found. */
   partsThatAdd() {
@@ -95,11 +111,11 @@ export class Why {
         kind === "blend" ||
         (kind === "linear" && BENT.has(inputs[0].kind) && !name.includes("/expert ")),
     );
-    return new Map(found.map(({ name }) => [homeOf(name), name]));
+    return new Map(found.map(({ name }) => [parent(name), name]));
   }
   /** What adds up to the word's logit, or to its lead over its rival: [part, what it adds]. */
   get parts() {
-    const logits = lastRow(this.values[this.logits]);
+    const logits = newest(this.values[this.logits]);
     const g = new Float64Array(logits.length).fill(this.rival === null ? -1 / logits.length : 0);
     g[this.word] += 1;
     if (this.rival !== null) g[this.rival] -= 1;
@@ -116,26 +132,19 @@ export class Why {
   isOff = ({ name, kind }) =>
     kind in LEFT && this.changes.some(({ at, off }) => off && at === name);
   left({ kind, inputs }, g, row) {
-    if (LEFT[kind] === nothing) return [[], []];
-    return [[], [[inputs[kind === "add" || kind === "times" ? 1 : 0], g, row]]];
+    const input = inputs[kind === "add" ? 1 : 0];
+    return [[], LEFT[kind] === nothing ? [] : [[input, g, row]]];
   }
 
   // ---------------------------------------------------------------- cuts
-  get means() {
-    for (const _ of this.averaging());
-    return this.middle;
-  }
   /** The means over the other sentences, one sentence after the other. */
   *averaging() {
-    if (this.middle) return;
+    if (this.means) return;
     const runs = [];
-    const { others, by_lot: cut } = this.engine.program; // those by lot are as long as the text now
-    const now = (texts, of) => texts[of].slice(0, cut ? this.texts[of].length : undefined);
-    for (const texts of others) {
-      const some = Object.fromEntries(Object.keys(texts).map((of) => [of, now(texts, of)]));
-      yield runs.push(this.engine.compute(some, this.changes, 1));
-    }
-    const names = [...this.outputs.values(), ...this.attentions.flatMap((a) => [a.keys, a.values])];
+    const { others, by_lot } = this.engine.program;
+    for (const texts of by_lot ? asLong(others, this.texts) : others)
+      yield runs.push(this.engine.compute(texts, this.changes, 1));
+    const names = [...this.outputs.values(), ...this.attentions.flatMap((a) => a.read)];
     const middle = (name) => {
       const sum = new Float64Array(this.values[name].columns);
       const rows = total(runs, (run) => run[name].rows) || 1;
@@ -143,15 +152,14 @@ export class Why {
         for (let at = 0; at < matrix.data.length; at++) sum[at % sum.length] += matrix.data[at];
       return sum.map((x) => x / rows);
     };
-    this.middle = Object.fromEntries(names.map((name) => [name, middle(name)]));
+    this.means = Object.fromEntries(names.map((name) => [name, middle(name)]));
   }
   said(values) {
-    const logits = lastRow(values[this.logits]);
-    const largest = Math.max(...logits);
-    const all = total(logits, (x) => Math.exp(x - largest));
+    const logits = newest(values[this.logits]);
     const lead = logits[this.word] - (this.rival === null ? mean(logits) : logits[this.rival]);
-    const probability = Math.exp(logits[this.word] - largest) / all;
-    return { probability, lead, likeliest: logits.indexOf(largest) };
+    const [id, most] = saidBy(logits);
+    const probability = most * Math.exp(logits[this.word] - logits[id]);
+    return { probability, lead, likeliest: id };
   }
   run = (cut) => this.engine.run(this.texts, [...this.changes, ...cut]);
   without = (cut) => this.said(this.run(cut));
@@ -165,7 +173,7 @@ export class Why {
     return range(this.values[at].rows, (row) => make(at, row));
   }
   gone = (path) => this.whole(path, this.lacking);
-  forgotten = (a, row) => [a.keys, a.values].map((at) => this.lacking(at, row));
+  forgotten = (a, row) => a.read.map((at) => this.lacking(at, row));
   unread(a, row) {
     const own = a.asks === a.reads ? a.heads.map((head) => `${head}/context`) : [];
     return [...this.forgotten(a, row), ...own.map((at) => this.there(at, row))];
@@ -209,21 +217,18 @@ export class Why {
   }
   *partner(at) {
     const costs = new Map();
-    for (const other of this.outputs.keys())
-      if (other !== at) {
-        const both = this.without([...this.gone(at), ...this.gone(other)]);
-        costs.set(other, this.lost(both) - this.lost(this.sweep.get(other)));
-        yield;
-      }
-    return largestFirst(costs)
-      .slice(0, 1)
-      .filter((other) => costs.get(other) >= 0.2);
+    for (const other of this.outputs.keys()) {
+      const both = this.without([...this.gone(at), ...this.gone(other)]);
+      if (other !== at) costs.set(other, this.lost(both) - this.lost(this.sweep.get(other)));
+      yield;
+    }
+    const [best] = largestFirst(costs);
+    return costs.get(best) >= 0.2 ? [best] : [];
   }
   *carried(at) {
-    const paths = [...this.outputs.keys()];
+    const [paths, alone] = [[...this.outputs.keys()], new Map()];
     const back = (other) => this.whole(other, this.there);
     const mended = (some) => -this.lost(this.without([...this.gone(at), ...some.flatMap(back)]));
-    const alone = new Map();
     for (const other of paths.slice(paths.indexOf(at) + 1)) {
       alone.set(other, mended([other]));
       yield;
@@ -245,7 +250,7 @@ export class Why {
       if (!best) break;
       found.push(...(yield* this.told(best, asker, above)));
       above = { ...best, asker };
-      [upper, asker] = [best.a.keys, [best.a.reads, best.j]];
+      [upper, asker] = [best.a.keys[0], [best.a.reads, best.j]];
     }
     return found.slice(0, 5);
   }
@@ -298,42 +303,26 @@ export class Why {
   }
   /** What is said if a cut changes nothing but the key of a word for the one that read it. */
   keyed({ a, j, asker }, cut) {
-    const key = this.there(a.keys, j, this.run(cut));
-    return this.without(this.only(a, asker[1], [key]));
+    const values = this.run(cut);
+    const keys = a.keys.map((at) => this.there(at, j, values));
+    return this.without(this.only(a, asker[1], keys));
   }
 }
 
-/** The stream below the logits, from below: its operations, the last norm left out. */
-function stream({ engine, logits }) {
-  const found = [];
-  let op = engine.by[logits].inputs[0];
-  while (op.kind === "last" || /(^|\/)norm$/.test(op.name)) op = op.inputs[0];
-  for (; op && ["add", "norm", "rms", "embed"].includes(op.kind); op = op.inputs[0]) {
-    found.unshift(op);
-    if (op.kind !== "add" && op.inputs[0].kind === "add") op = op.inputs[0]; // a sum, normed after
-  }
-  return found;
-}
-/** What it would say if it ended at each height: [name, [[word's id, probability] of each place]]. */
-export function lens(why) {
-  const heights = stream(why);
-  const top = heights.at(-1).name;
-  return heights.map(({ name }) => {
-    const matrix = why.values[name];
-    const put = range(matrix.rows, (row) => ({ at: top, row, values: rowOf(matrix, row) }));
-    const logits = why.run(put)[why.logits];
-    return [name, range(logits.rows, (i) => wordAt(rowOf(logits, i)))];
-  });
-}
-function wordAt(logits) {
-  const largest = Math.max(...logits);
-  return [logits.indexOf(largest), 1 / total(logits, (x) => Math.exp(x - largest))];
-}
-/** Where the vector of a word can be replaced: the sums of its stream. */
+/** The heights of a stream, where the vector of a word can be replaced. */
 export const heights = (engine, side) =>
   engine.operations
-    .filter(({ kind, rows }) => rows === side && /^(add|embed)$/.test(kind))
+    .filter((op) => op.rows === side && op.columns === "features" && /^(add|embed)$/.test(op.kind))
     .map(({ name }) => name);
+/** What it would say if it ended at each, with the last norm: [name, [id, probability] of each place]. */
+export function lens(why) {
+  const names = heights(why.engine, why.side);
+  return names.map((name) => {
+    const rows = range(why.values[name].rows, (row) => why.there(name, row));
+    const logits = why.run(rows.map((one) => ({ ...one, at: names.at(-1) })))[why.logits];
+    return [name, range(logits.rows, (i) => saidBy(rowOf(logits, i)))];
+  });
+}
 
 /** Run a generator to its end, a few milliseconds in each frame; null if nobody waits any more. */
 export async function inFrames(generator, alive, each = () => {}) {

@@ -20,14 +20,14 @@ BENT = ("relu", "gelu", "gelu_tanh", "silu", "times")  # what a feed-forward's l
 EVERY = "every word"  # what all words get alike: it changes no probability
 Texts = Mapping[str, Sequence[int]]
 Changes = list[dict[str, Any]]
+Place = tuple[str, int]  # a text and a place in it
 
 
 class Part(NamedTuple):
-    """A part of the stream: what it adds, and of a head the covector that its context meets."""
+    """A part of the stream, and what it adds."""
 
     at: str
     adds: float
-    g: np.ndarray | None = None  # (T, d_head)
 
 
 # ---------------------------------------------------------------- contributions
@@ -36,7 +36,7 @@ class Part(NamedTuple):
 def contributions(p: Program, values: Values, name: str, g: np.ndarray,
                   changes: Sequence[Mapping] = ()) -> list[Part]:  # fmt: skip
     """The parts of Σ g · matrix of an operation, largest first; g is (T, columns)."""
-    off = {at for at, some in by_name(p, changes).items() if is_off(some)}
+    off = {at for at, some in by_name(changes).items() if is_off(some)}
     parts: list[Part] = []
     waiting = [(name, g)]
     while waiting:
@@ -80,18 +80,18 @@ def _apart(p: Program, values: Values, op: Operation, g: np.ndarray) -> tuple[li
 def _ends(p: Program, values: Values, op: Operation, g: np.ndarray) -> list[Part]:
     """What the way back stops at: a head, a feed-forward with its biases, a word, its place."""
     adds = float((values[op.name] * g).sum())
-    if op.kind == "mix":
-        return [Part(op.name.rpartition("/")[0], adds, g)]
-    if op.kind == "linear":
-        biases = _bias(p, op.name, g)
-    elif op.kind == "blend":
+    if op.kind not in ("mix", "linear", "blend"):
+        return [Part(op.name, adds)]
+    biases = _bias(p, op.name, g)
+    if op.kind == "blend":
         shares = values[op.inputs[0]]  # (T, experts)
         biases = [bias for i, name in enumerate(op.inputs[1:])
                   for bias in _bias(p, name, shares[:, [i]] * g)]  # fmt: skip
-    else:
-        return [Part(op.name, adds)]
-    rest = adds - sum(bias.adds for bias in biases)
-    return [Part(op.name.rpartition("/")[0], rest), *biases]
+    return [Part(_home(op.name), adds - sum(bias.adds for bias in biases)), *biases]
+
+
+def _home(name: str) -> str:
+    return name.rpartition("/")[0]
 
 
 def _bias(p: Program, name: str, g: np.ndarray) -> list[Part]:
@@ -115,11 +115,11 @@ def _through_norm(p: Program, x: np.ndarray, op: Operation,
 
 
 class Attention(NamedTuple):
-    """An attention: the paths of its heads, its whole keys and values, who asks and who is read."""
+    """An attention: its heads, the steps that make keys and values, who asks and who is read."""
 
     at: str
     heads: tuple[str, ...]
-    keys: str
+    keys: tuple[str, ...]  # two where a part of each key turns
     values: str
     asks: str  # of the texts
     reads: str
@@ -138,13 +138,13 @@ class Step(NamedTuple):
 
     kind: str  # "read", "had read", "as key", "together"
     at: str  # an attention, or its only head that matters
-    asker: tuple[str, int]  # a text and a place in it
-    word: tuple[str, int]
+    asker: Place
+    word: Place
     after: Said
     heads: int = 1  # that read it
 
 
-DRAWN = 12  # words of a text by lot, which is cut to the length that is asked for
+DRAWN = 12  # words of a text by lot, unless there are more
 
 
 def by_lot(p: Program, texts: Texts, count: int = 12) -> list[dict[str, list[int]]]:
@@ -157,8 +157,13 @@ def by_lot(p: Program, texts: Texts, count: int = 12) -> list[dict[str, list[int
 
 
 def as_long(others: Sequence[Texts], texts: Texts) -> list[dict[str, list[int]]]:
-    """As much of each text by lot as there is now of these, whatever was written before."""
-    return [{of: [*ids[: len(texts[of])]] for of, ids in one.items()} for one in others]
+    """As much of each text by lot as there is now of these; a longer one goes on with the next."""
+
+    def ids(n: int, of: str) -> list[int]:
+        rest = [i for one in [*others[n + 1 :], *others[:n]] for i in one[of][1:]]
+        return [*others[n][of], *rest][: len(texts[of])]
+
+    return [{of: ids(n, of) for of in texts} for n in range(len(others))]
 
 
 STAND_IN, CARRIER = "stand-in", "carrier"
@@ -192,14 +197,14 @@ class Why:
     def parts(self) -> list[Part]:
         """What adds up to the word's logit, or to its lead over its rival."""
         logits = self.values[self.logits]
-        g = np.zeros(logits.shape)
-        g[-1] = -1 / g.shape[1] if self.rival is None else 0
-        g[-1, self.word] += 1
+        g, all_alike = np.zeros(logits.shape), []
         if self.rival is None:
-            return [*contributions(self.p, self.values, self.logits, g, self.changes),
-                    Part(EVERY, float(logits[-1].mean()))]  # fmt: skip
-        g[-1, self.rival] -= 1
-        return contributions(self.p, self.values, self.logits, g, self.changes)
+            g[-1], all_alike = -1 / g.shape[1], [Part(EVERY, float(logits[-1].mean()))]
+        else:
+            g[-1, self.rival] = -1
+        g[-1, self.word] += 1
+        found = contributions(self.p, self.values, self.logits, g, self.changes)
+        return found + all_alike
 
     @cached_property
     def attentions(self) -> list[Attention]:
@@ -207,16 +212,17 @@ class Why:
         heads: dict[str, list[str]] = {}
         for op in self.p.operations.values():
             if op.kind == "mix":
-                path = op.name.rpartition("/")[0]
-                heads.setdefault(path.rpartition("/")[0], []).append(path)
+                head = _home(op.name)
+                heads.setdefault(_home(head), []).append(head)
         return [self._attention(at, some) for at, some in heads.items()]
 
     def _attention(self, at: str, heads: list[str]) -> Attention:
         ops = self.p.operations
         weights, v = ops[f"{heads[0]}/context"].inputs
-        _, k = ops[f"{heads[0]}/scores"].inputs
-        k, v = (self._whole(name) for name in (k, v))
-        return Attention(at, tuple(heads), k, v, ops[weights].rows, ops[k].rows)
+        keys = [o.inputs[1] for name, o in ops.items()
+                if o.kind == "scores" and _home(name) == heads[0]]  # fmt: skip
+        *k, v = (self._whole(name) for name in (*keys, v))
+        return Attention(at, tuple(heads), tuple(k), v, ops[weights].rows, ops[v].rows)
 
     def _whole(self, name: str) -> str:
         op = self.p.operations[name]
@@ -226,19 +232,17 @@ class Why:
     def outputs(self) -> dict[str, str]:
         """Every head and feed-forward, by its path: the operation that gives what it found."""
         ops = self.p.operations
-        heads = {head: f"{head}/context" for a in self.attentions for head in a.heads}
-        outs = {name.removesuffix("/out"): name for name, o in ops.items() if o.kind == "blend"
-                or (o.kind == "linear" and o.inputs and ops[o.inputs[0]].kind in BENT)}  # fmt: skip
-        whole = {at: name for at, name in outs.items() if "/expert " not in at}
-        order = [*ops]
-        return dict(sorted((heads | whole).items(), key=lambda one: order.index(one[1])))
+        bent = {name for name, o in ops.items() if o.kind == "linear" and "/expert " not in name
+                and ops[o.inputs[0]].kind in BENT}  # fmt: skip
+        return {_home(name): name for name, o in ops.items()
+                if o.kind in ("mix", "blend") or name in bent}  # fmt: skip
 
     # ------------------------------------------------------------ cuts
 
     @cached_property
     def means(self) -> Values:
         """What stands for what is cut: the mean row, over all words of the other sentences."""
-        names = [*self.outputs.values(), *(n for a in self.attentions for n in (a.keys, a.values))]
+        names = [*self.outputs.values(), *(n for a in self.attentions for n in _read(a))]
         runs = [run(self.p, texts, self.changes) for texts in self.others]
         return {name: np.concatenate([r[name] for r in runs]).mean(axis=0) if runs
                 else np.zeros(self.values[name].shape[1]) for name in names}  # fmt: skip
@@ -258,11 +262,10 @@ class Why:
         """What is said without something."""
         return self.said(self.run(cut))
 
-    def lost(self, after: Said, before: Said | None = None) -> float:
+    def lost(self, after: Said) -> float:
         """The share of the lead that is lost, if there is a rival, else of the probability."""
-        now = self.now if before is None else before
         i = 0 if self.rival is None else 1
-        return (now[i] - after[i]) / max(abs(now[i]), 1e-12)
+        return (self.now[i] - after[i]) / max(abs(self.now[i]), 1e-12)
 
     def gone(self, at: str) -> Changes:
         """A head or a feed-forward is not there: it gives the mean."""
@@ -278,7 +281,7 @@ class Why:
         return [*self._forgotten(a, j), *own]
 
     def _forgotten(self, a: Attention, j: int) -> Changes:
-        return [{"at": name, "row": j, "values": self.means[name]} for name in (a.keys, a.values)]
+        return [{"at": name, "row": j, "values": self.means[name]} for name in _read(a)]
 
     def unlinked(self, a: Attention, asker: int, j: int, heads: Sequence[str] = ()) -> Changes:
         """One word, the asker, reads word j no more."""
@@ -286,9 +289,8 @@ class Why:
 
     def _for(self, a: Attention, asker: int, cut: Changes, heads: Sequence[str] = ()) -> Changes:
         """What a cut changes in what one word reads, and nothing else of it."""
-        names = [f"{head}/context" for head in heads or a.heads]
         values = self.run(cut)
-        return [_row(name, asker, values) for name in names]
+        return [_row(f"{head}/context", asker, values) for head in heads or a.heads]
 
     def cuts(self) -> Iterator[tuple[str, Changes]]:
         """All that the sweep switches off, in turn: its path, and how."""
@@ -322,12 +324,11 @@ class Why:
     def _partner(self, at: str) -> list[str]:
         """The part without which this one is missed: it costs 20 points then."""
         costs = {}
-        for other in self.outputs:
-            if other != at:
-                both = self.without([*self.gone(at), *self.gone(other)])
-                costs[other] = self.lost(both) - self.lost(self.sweep[other])
-        best = max(costs, key=costs.__getitem__, default=None)
-        return [best] if best is not None and costs[best] >= 0.2 else []
+        for other in [other for other in self.outputs if other != at]:
+            both = self.without([*self.gone(at), *self.gone(other)])
+            costs[other] = self.lost(both) - self.lost(self.sweep[other])
+        best = max(costs, key=costs.__getitem__, default=at)
+        return [best] if costs.get(best, 0) >= 0.2 else []
 
     def _carried(self, at: str) -> list[str]:
         """Up to three later parts that pass on what this one found: put back, they mend half."""
@@ -352,12 +353,10 @@ class Why:
         while len(found) < 5 and (best := self._best(upper, asker)):
             (a, j), after = best
             found += self._told(a, asker, j, after, above)
-            above, upper, asker = (a, asker[1], j), a.keys, (a.reads, j)
+            above, upper, asker = (a, asker[1], j), a.keys[0], (a.reads, j)
         return found[:5]
 
-    def _best(
-        self, upper: str, asker: tuple[str, int]
-    ) -> tuple[tuple[Attention, int], Said] | None:
+    def _best(self, upper: str, asker: Place) -> tuple[tuple[Attention, int], Said] | None:
         """Of the links below a step the one that is missed most, if that is a tenth."""
         tried = {link: self.without(self.unlinked(link[0], asker[1], link[1]))
                  for link in self._links(upper, *asker)}  # fmt: skip
@@ -370,21 +369,18 @@ class Why:
         for a in self.attentions:
             if a.asks == side and f"{a.heads[0]}/context" in below:
                 weights = sum(self.values[f"{head}/weights"][asker] for head in a.heads)
-                found |= {(a, j): w for j, w in enumerate(weights)
-                          if w > 0 and not (a.reads == side and j == asker)}  # fmt: skip
+                found |= {(a, j): weights[j] for j in range(len(self.texts[a.reads]))
+                          if weights[j] > 0 and (a.reads, j) != (side, asker)}  # fmt: skip
         return sorted(found, key=lambda link: -found[link])[:MOST]
 
     def _below(self, name: str) -> set[str]:
         """All that an operation is made of."""
-        found, waiting = set(), [name]
-        while waiting:
-            at = waiting.pop()
-            if at not in found:
-                found.add(at)
-                waiting += self.p.operations[at].inputs
+        found = {name}
+        for op in reversed(self.p.operations.values()):
+            found |= {*op.inputs} if op.name in found else set()
         return found
 
-    def _told(self, a: Attention, asker: tuple[str, int], j: int, after: Said,
+    def _told(self, a: Attention, asker: Place, j: int, after: Said,
               above: tuple[Attention, int, int] | None) -> list[Step]:  # fmt: skip
         """A link as a step: by which head, or by all; and whether it shows where to look."""
         alone = {head: self.without(self.unlinked(a, asker[1], j, [head])) for head in a.heads}
@@ -404,7 +400,13 @@ class Why:
     def _keyed(self, above: tuple[Attention, int, int], cut: Changes) -> Said:
         """What is said if a cut changes nothing but the key of a word for the one that read it."""
         a, asker, j = above
-        return self.without(self._for(a, asker, [_row(a.keys, j, self.run(cut))]))
+        values = self.run(cut)
+        return self.without(self._for(a, asker, [_row(name, j, values) for name in a.keys]))
+
+
+def _read(a: Attention) -> tuple[str, ...]:
+    """The steps that a word's keys and values stand in."""
+    return *a.keys, a.values
 
 
 def _row(name: str, i: int, values: Values) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 // "Why this one?": the panel that asks a word of the prediction. Its numbers are those of why.js, or a kernel's.
 import { button, h, put, row, visible } from "../widgets/shared.js";
-import { total } from "./engine.js";
+import { rowOf, total } from "./engine.js";
 import { cellText } from "./formula.js";
 import { inside } from "./scenes.js";
 import { EVERY, Why, heights, inFrames, lens, lostOf } from "./why.js";
 
 const NONE =
   "No step was found: hide any one word from those that read it, and less than a tenth is lost.";
+const LEAD = "Lead: its score minus the other's; a minus means that the other's is the larger.";
+const STAYS = "Heads and feed-forwards are taken away, and words hidden; all else stays.";
 const LINES = 12; // parts that are listed singly
 const SEEN = 0.05; // what a reading, or a part of an encoder, must be missed to be listed
 const inQuotes = (word) => `“${visible(word, 24)}”`;
@@ -27,13 +29,6 @@ function decimalsOf(numbers, sum) {
   return [2, 3, 4].find(fits) ?? 2;
 }
 
-/** The largest parts singly, the others as one. */
-function gathered(parts) {
-  const many = parts.slice(LINES);
-  const rest = [`${many.length} smaller, together`, total(many, amount)];
-  return many.length ? [...parts.slice(0, LINES), rest] : parts;
-}
-
 export class WhyPanel {
   constructor({ model, program, engine, view, open, redraw }) {
     Object.assign(this, { model, program, engine, view, open, redraw, answer: null });
@@ -52,12 +47,9 @@ export class WhyPanel {
     this.tip = h("span", { className: "quiet" });
     this.words = this.folded("what it would say if it ended here", (at) => this.tellWords(at));
     this.beside = this.folded("beside another sentence", () => this.writeBeside());
-    this.element = sectionOf(
-      "why this word",
-      row(this.head, this.gone, this.close),
-      this.tip,
-      h("div", { "aria-live": "polite" }, this.list),
-    );
+    const told = h("div", { "aria-live": "polite" }, this.list);
+    const asked = row(this.head, this.gone, this.close);
+    this.element = sectionOf("why this word", asked, this.tip, told);
     const more = program.remote ? [] : [this.words.element, this.beside.element];
     this.more = sectionOf("its parts", this.table, ...more);
   }
@@ -74,9 +66,7 @@ export class WhyPanel {
     const [word, rival = "", gone = ""] = this.model.get("asked");
     return [word, rival, gone];
   }
-  set(asked) {
-    put(this.model, "asked", asked);
-  }
+  set = (asked) => put(this.model, "asked", asked);
   /** A click on a word asks for it, on a second one for both; on one of them again, no more. */
   ask(word) {
     const [now, rival, gone] = this.asked();
@@ -132,12 +122,8 @@ export class WhyPanel {
     answer.sweep = why.sweep;
     this.show();
   }
-  /** What a kernel found. */
-  take({ now, parts, steps, sweep, notes }, rival) {
-    const said = ([probability, lead, likeliest]) => ({ probability, lead, likeliest });
-    const told = steps.map((step) => ({ ...step, after: said(step.after) }));
-    const cuts = sweep && new Map(sweep.map(([at, one]) => [at, said(one)]));
-    this.answer = { now: said(now), parts, steps: told, sweep: cuts, notes: new Map(notes), rival };
+  take({ sweep, notes, ...found }, rival) {
+    this.answer = { ...found, sweep: sweep && new Map(sweep), notes: new Map(notes), rival };
     this.show();
   }
 
@@ -147,8 +133,8 @@ export class WhyPanel {
     const [word] = this.asked();
     this.head.textContent = `Why ${inQuotes(word)} (${fixed(now.probability, 2)})${rival ? `, and not ${inQuotes(rival)}` : ""}?`;
     this.gone.disabled = Boolean(this.asked()[2]);
-    const ask = rival ? "Lead: its score minus the other's. " : "Click another: why not that one? ";
-    this.tip.textContent = `${ask}Bars on the map: what a part adds, not yet a cause.`;
+    const ask = rival ? LEAD : "Click another: why not that one?";
+    this.tip.textContent = `${ask} Bars on the map: what a part adds, not yet a cause.`;
     this.tellSteps();
     this.tellParts();
     this.view.why = (path) => this.onMap(path);
@@ -174,14 +160,10 @@ export class WhyPanel {
   // ---------------------------------------------------------------- the way back
   tellSteps() {
     const { steps } = this.answer;
-    const none = h("li", {}, steps ? NONE : "looking for the way back …");
-    const item = (step) =>
-      h(
-        "li",
-        {},
-        button(this.sentence(step), () => this.goTo(step)),
-      );
-    this.list.replaceChildren(...(steps?.length ? steps.map(item) : [none]));
+    const none = steps ? NONE : "looking for the way back …";
+    const told = (step) => button(this.sentence(step), () => this.goTo(step));
+    const all = steps?.length ? steps.map(told) : [none];
+    this.list.replaceChildren(...all.map((one) => h("li", {}, one)));
   }
   token = ([side, i]) => inQuotes(this.view.tokens[side][i]);
   figures(after) {
@@ -194,9 +176,8 @@ export class WhyPanel {
     return `${told}, and it ${still}says ${inQuotes(this.wordOf(after.likeliest))}`;
   }
   sentence(step) {
-    const [asker, word, figures] = [step.asker, step.word]
-      .map(this.token)
-      .concat(this.figures(step.after));
+    const [asker, word] = [step.asker, step.word].map(this.token);
+    const figures = this.figures(step.after);
     const [, path, head] = step.at.match(/^(.*)\/head(.*)$/) ?? [null, step.at, null];
     const every = step.heads === 2 ? "both" : `all ${step.heads}`;
     const some = head === null ? `${every} heads` : head ? `head${head}` : "the only head";
@@ -217,44 +198,47 @@ export class WhyPanel {
   // ---------------------------------------------------------------- parts and what they cost
   tellParts() {
     const { parts, now, rival, sweep } = this.answer;
-    const [shown, sum] = [gathered(parts), total(parts, amount)];
+    const [shown, many] = [parts.slice(0, LINES), parts.slice(LINES)];
+    if (many.length) shown.push([`${many.length} smaller, together`, total(many, amount)]);
+    const sum = total(parts, amount);
     const decimals = decimalsOf(shown.map(amount), sum);
     const most = Math.max(...shown.map((part) => Math.abs(amount(part))));
     const asked = inQuotes(rival || this.asked()[0]);
     const ends = `the ${rival ? "lead over" : "score of"} ${asked}`;
-    const last = [ends, fixed(sum, decimals), "", `${this.saidOf(now)} now`, ""];
-    const to = rival ? "adds to the lead" : "adds to the score";
-    const head = ["part", to, "", sweep ? "all of it gone" : "", ""];
+    const last = [ends, fixed(sum, decimals), "", sweep ? `${this.saidOf(now)} now` : ""];
+    const head = ["part", "adds", "", sweep ? "if it is gone" : ""];
+    const caption = sweep ? [h("caption", {}, STAYS)] : [];
     this.table.replaceChildren(
+      ...caption,
       h("tr", {}, ...head.flatMap((text) => cellsIn([text], text ? "th" : "td"))),
-      ...shown.map(([at, x]) => this.line(at, x, x / most, decimals)),
+      ...shown.flatMap(([at, x]) => this.line(at, x, x / most, decimals)),
       h("tr", { className: "sum" }, ...cellsIn(last)),
       ...this.others(new Set(parts.map(([at]) => at))),
     );
   }
-  saidOf = ({ probability, lead }) => `${fixed(probability, 2)}, lead ${fixed(lead, 1)}`;
+  saidOf = ({ probability, lead }) =>
+    fixed(probability, 2) + (this.answer.rival ? `, lead ${fixed(lead, 1)}` : "");
+  /** A part, what it adds, what is said without it; below, what that means. */
   line(at, adds, share, decimals) {
-    const bar = h("i", { className: adds < 0 ? "less" : "more" });
-    if (adds !== null) bar.style = `--p: ${Math.abs(share)}`;
-    const after = this.answer.sweep?.get(at);
-    const cost = after ? this.saidOf(after) : this.answer.sweep ? "not tried" : "";
-    const name = this.called(at);
-    const opens = this.engine.by[at] || this.isPath(at);
+    const { sweep } = this.answer;
+    const bar = adds === null ? "" : h("i", { className: adds < 0 ? "less" : "more" });
+    if (bar) bar.style = `--p: ${Math.abs(share)}`;
+    const [name, note, opens] = [this.called(at), this.note(at), this.isPath(at)];
+    const cost = sweep?.has(at) ? this.saidOf(sweep.get(at)) : sweep && opens ? "stays" : "";
     const part = opens ? button(name, () => this.open(this.place(at))) : name;
     const added = adds === null ? "" : withSign(adds, decimals);
-    return h("tr", {}, ...cellsIn([part, added, bar, cost, this.note(at)]));
+    const below = h("tr", {}, h("td", { colSpan: 4, className: "quiet" }, note));
+    return [h("tr", {}, ...cellsIn([part, added, bar, cost])), ...(note ? [below] : [])];
   }
-  isPath = (at) => this.engine.operations.some(({ name }) => name.startsWith(`${this.place(at)}/`));
+  isPath = (at) => this.engine.operations.some(({ name }) => inside(name, this.place(at)));
   place = (at) => at.replace(/\/(word \d+|b|shift)$/, "");
   /** A reading's path with its word; of other parts the path. */
   called(at) {
     const [, where, n] = at.match(/^(.*)\/word (\d+)$/) ?? [];
-    const weights =
-      where &&
-      this.engine.operations.find(({ name, kind }) => kind === "softmax" && inside(name, where));
-    return weights
-      ? `${inQuotes(this.view.tokens[weights.columns][n - 1])} read by all of ${spaced(where)}`
-      : spaced(at);
+    if (!where) return spaced(at);
+    const isWeights = ({ name, kind }) => kind === "softmax" && inside(name, where);
+    const { columns } = this.engine.operations.find(isWeights);
+    return `${inQuotes(this.view.tokens[columns][n - 1])} read by all of ${spaced(where)}`;
   }
   note(at) {
     const [kind, partners = []] = this.answer.notes?.get(at) ?? [];
@@ -272,16 +256,15 @@ export class WhyPanel {
     const isReading = ([at]) => /\/word \d+$/.test(at);
     const [readings, encoder] = [cuts.filter(isReading), cuts.filter((one) => !isReading(one))];
     const group = (title, some) => [
-      h("tr", {}, h("th", { colSpan: 5 }, title)),
-      ...some.map(([at]) => this.line(at, null)),
+      h("tr", {}, h("th", { colSpan: 4 }, title)),
+      ...some.flatMap(([at]) => this.line(at, null)),
     ];
-    const through = "through the cross-attention";
-    const found = [];
-    if (encoder.length) found.push(...group(through, encoder));
-    else if (this.program.sides.length > 1) found.push(...group(`the encoder: ${through}`, [])); // it is never 0
-    if (readings.length)
-      found.push(...group("words that are missed when nobody else reads them", readings));
-    return found;
+    const both = this.program.sides.length > 1; // what an encoder adds is never 0
+    const missed = "words that are missed when nobody else reads them";
+    return [
+      ...(both ? group("the encoder, through the cross-attention", encoder) : []),
+      ...(readings.length ? group(missed, readings) : []),
+    ];
   }
 
   // ---------------------------------------------------------------- words on the map
@@ -293,23 +276,16 @@ export class WhyPanel {
     const lines = lens(why).map(([name, said]) =>
       h("tr", {}, h("th", {}, spaced(name)), ...said.map(cell)),
     );
-    const skip = words.length - (lines[0]?.children.length - 1 || 0);
-    const head = cellsIn(
-      words.slice(skip).map((word) => visible(word, 12)),
-      "th",
-    );
+    const some = words.slice(1 - lines[0].children.length); // maybe the newest alone
+    const head = some.map((word) => h("th", {}, visible(word, 12)));
     body.replaceChildren(h("table", {}, h("tr", {}, h("td"), ...head), ...lines));
   }
 
   // ---------------------------------------------------------------- two sentences
   writeBeside() {
     if (this.other) return;
-    this.other = h("input", {
-      type: "text",
-      spellcheck: false,
-      "aria-label": "the other sentence",
-      oninput: () => this.tellBeside(),
-    });
+    const typed = { type: "text", spellcheck: false, oninput: () => this.tellBeside() };
+    this.other = h("input", { ...typed, "aria-label": "the other sentence" });
     this.height = h("select", { "aria-label": "where" });
     this.swaps = row();
     this.compared = h("table");
@@ -329,25 +305,19 @@ export class WhyPanel {
   }
   tellDifferences(other) {
     const [ours, theirs] = [new Map(this.answer.parts), new Map(other.parts)];
-    const all = [...new Set([...ours.keys(), ...theirs.keys()])].map((at) => [
-      at,
-      ours.get(at) ?? 0,
-      theirs.get(at) ?? 0,
-    ]);
+    const names = [...new Set([...ours.keys(), ...theirs.keys()])];
+    const all = names.map((at) => [at, ours.get(at) ?? 0, theirs.get(at) ?? 0]);
     const apart = ([, a, b]) => Math.abs(a - b);
     const most = Math.max(...all.map(apart), 1e-12);
-    const lead = (said) =>
-      this.answer.rival ? `lead ${fixed(said.lead, 1)}` : fixed(said.probability, 2);
-    const head = ["part", `this: ${lead(this.answer.now)}`, `the other: ${lead(other.now)}`];
+    const said = [this.answer.now, other.now].map(this.saidOf);
+    const head = ["part", `this: ${said[0]}`, `the other: ${said[1]}`];
     const line = ([at, ...two]) => {
       const cells = two.map((x) => shaded(withSign(x, 2), (70 * apart([at, ...two])) / most));
       return h("tr", {}, h("th", {}, spaced(at)), ...cells);
     };
     all.sort((a, b) => apart(b) - apart(a));
-    this.compared.replaceChildren(
-      h("tr", {}, ...cellsIn(head, "th")),
-      ...all.slice(0, LINES).map(line),
-    );
+    const rows = all.slice(0, LINES).map(line);
+    this.compared.replaceChildren(h("tr", {}, ...cellsIn(head, "th")), ...rows);
   }
   /** A button for each word that differs: its vector from the other sentence, at one height. */
   tellSwaps(other, words, side) {
@@ -365,8 +335,7 @@ export class WhyPanel {
   }
   swap(other, row) {
     const at = this.height.value;
-    const { data, columns } = other.values[at];
-    const values = [...data.slice(row * columns, (row + 1) * columns)];
+    const values = [...rowOf(other.values[at], row)];
     const rest = this.model.get("changes").filter((c) => c.at !== at || c.row !== row);
     put(this.model, "changes", [...rest, { at, row, values }]);
   }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -81,16 +82,16 @@ def _title(p: Program, tile: str) -> str:
 
 def _rows(p: Program, at: str) -> dict[str, dict[str, list[Operation]]]:
     """The tiles of a map in rows, a part's own steps by what they are; none is called twice."""
-    rows: list[tuple[str, dict[str, list[Operation]]]] = []
-    for tile, some in _tiles(p, at).items():
+
+    def home_of(tile: str) -> str:
         home, _, own = tile[len(at) + 1 if at else 0 :].rpartition("/")
-        home = home.removesuffix("/head")  # one head has no box around it
-        home = f"{own.split()[0]}s" if not home and SIDE_BY_SIDE.fullmatch(own) else home
-        if not rows or rows[-1][0] != home:
-            rows.append((home, {}))
-        rows[-1][1][tile] = some
+        beside = not home and SIDE_BY_SIDE.fullmatch(own)
+        return f"{own.split()[0]}s" if beside else home.removesuffix("/head")  # one has no box
+
     found: dict[str, dict[str, list[Operation]]] = {}
-    for home, row in rows:
+    tiles = _tiles(p, at)
+    for home, some in groupby(tiles, home_of):
+        row = {tile: tiles[tile] for tile in some}
         name = _own(home, row) if home in ("", *TOWERS) else home.replace("/", " ")
         count = sum(other.rstrip(" 0123456789") == name for other in found)
         found[f"{name} {count + 1}" if count else name] = row

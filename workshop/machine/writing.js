@@ -1,9 +1,11 @@
 // Writing: the words that are likely to come next, the ways to append one, and what is kept of all.
 import { button, h, put, visible } from "../widgets/shared.js";
 import { cellText } from "./formula.js";
-import { cacheOf, newest } from "./cache.js";
+import { cacheOf } from "./cache.js";
+import { newest } from "./engine.js";
 
 export const PAD = "<pad>"; // what fills up texts
+const END = "<end>";
 export const wordsOf = (text) => text.trim().split(/\s+/).filter(Boolean);
 const barOf = (p, className) => h("i", { className, style: `--p: ${p || 0}` });
 
@@ -48,7 +50,7 @@ export class Writing {
   /** Tell the next words again; only where it is alive can they be appended. Returns them. */
   update(alive) {
     const rows = this.following();
-    const ended = rows[0]?.[0] === this.program.end;
+    const ended = rows[0]?.[0] === END;
     const done = ended || !(rows[0]?.[1] > 0);
     this.writer.textContent = ended ? "it has ended" : done ? "nothing follows" : "write a word";
     for (const way of [this.writer, this.draws, this.play]) way.disabled = done || !alive;

@@ -6,10 +6,7 @@ const STRONGEST = 0.72; // how much of its colour the largest number gets; as in
 
 /** "rgb(1, 2, 3)" or "color(srgb 0.1 0.2 0.3)" as three numbers to 255. */
 function channels(text) {
-  const numbers = text
-    .match(/[\d.]+/g)
-    .slice(0, 3)
-    .map(Number);
+  const numbers = Array.from(text.match(/[\d.]+/g), Number).slice(0, 3);
   return text.startsWith("color(") ? numbers.map((x) => 255 * x) : numbers;
 }
 export const css = (rgb) => `rgb(${rgb.map(Math.round).join()})`;
@@ -40,10 +37,8 @@ export class Palette {
   }
   /** The same grounds as pixels: that of a number in a matrix with this largest one. */
   pixels(name, largest) {
-    const all = (this.all[name] ??= Uint32Array.from(
-      { length: 65 },
-      (_, k) => this.tint(name, k / 64).pixel,
-    ));
+    const pixel = (_, k) => this.tint(name, k / 64).pixel;
+    const all = (this.all[name] ??= Uint32Array.from({ length: 65 }, pixel));
     return (x) => all[Math.min(64, (64 * sizeOf(name, x)) / (largest || 1) + 0.5) | 0];
   }
   mix(name, part) {
