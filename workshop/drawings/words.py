@@ -321,7 +321,7 @@ class _Page:
         for j, word in enumerate(step.words):
             box = Box(self.left[j], middle - _NODE / 2, self.left[j + 1] - self.left[j] - 5, _NODE)
             new = j >= step.old
-            self.sheet.label(box, word, "weights" if new else "x", share=0.3 if new else 0.18)
+            self.sheet.label(box, word, "x", share=0.5 if new else 0.18)
             if self.start and j == step.old:
                 self._lead(self.start, box.top)
         self._likely(step, middle, box.right)
@@ -331,7 +331,7 @@ class _Page:
         """Draw a line from the word that was chosen to where it is written."""
         right, above = self.bars + _BAR + _NUMBER, self.y - _APART / 2
         path = [start, (right, start[1]), (right, above), (end[0], above), end]
-        self.sheet.arrow(*path, colour=INKS["weights"], width=1.4)
+        self.sheet.arrow(*path, colour=INK, width=1.4)
 
     def _likely(self, step: _Step, middle: float, end: Point) -> None:
         """Draw the next words and their probabilities, and an arrow to them."""
@@ -344,10 +344,10 @@ class _Page:
 
     def _bar(self, y: float, word: str, p: float, chosen: bool) -> None:
         """Draw one next word and its probability."""
-        style = {"colour": INKS["weights"] if chosen else INK, "bold": chosen}
+        style = {"colour": INK, "bold": chosen}
         self.sheet.text(self.bars - 7, y, shortened(word, _WORD), at="right", **style)
         bar = Box(self.bars, y - 7, max(p * _BAR, 1), 14)
-        self.sheet.cell(bar, "", mixed(OF["weights"], 1 if chosen else 0.25))
+        self.sheet.cell(bar, "", mixed(OF["x"], 1 if chosen else 0.25))
         number = self.sheet.text(bar.right[0] + 6, y, written(p, 2), at="left", **style)
         if chosen:
             self.start = number.x + number.width + 5, y
