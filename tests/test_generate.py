@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lessons import PATHS, cells, folded_code
 from small_models import scrambled
 from torch import Tensor, nn
 
@@ -180,3 +181,81 @@ def test_the_context_can_be_filled_to_its_end():
     assert generate(model, [prompt, [3]], 5) == [by_hand(model, prompt, 5), by_hand(model, [3], 5)]
     answers = generate(translator().answering(torch.tensor([[3, 4]])), [[1]], CONTEXT)
     assert len(answers[0]) == CONTEXT
+
+
+# ---------------------------------------------------------------- guesses of a small model: 17
+
+# After each of three sums of a text: chances whose quotients, large / small, are whole quarters.
+SMALL = np.array([[2, 1, 1], [1, 1, 2], [2, 2, 0]]) / 4
+LARGE = np.array([[1, 1, 2], [0, 2, 2], [1, 1, 2]]) / 4
+
+
+@pytest.fixture(scope="module")
+def one_trip():
+    """The notebook's function, with the answer that it folds."""
+    source = {cell["id"]: cell for cell in cells(PATHS[17])}
+    scope = {"np": np, "sample_token": sample_token}
+    exec(folded_code(source["keep-folded"]) + source["trip-written"]["source"], scope)
+    return scope["one_trip"]
+
+
+class Way:
+    """In place of random numbers: the choices of `path`, then the first of each; their chance."""
+
+    def __init__(self, path: list[int]) -> None:
+        self.path, self.taken, self.others, self.chance = path, [], [], 1.0
+
+    def choice(self, _: int, p: np.ndarray) -> int:
+        at = len(self.taken)
+        n, possible = self.path[at] if at < len(self.path) else 0, np.flatnonzero(p)
+        self.taken.append(n)
+        self.others.append(len(possible) - 1 - n)
+        self.chance *= p[possible[n]]
+        return int(possible[n])
+
+    def random(self, k: int) -> np.ndarray:
+        return np.array([self.choice(4, np.full(4, 0.25)) + 0.5 for _ in range(k)]) / 4
+
+
+def every_way(run):
+    """What run(rng) gives in each way that chance can take, and the chance of that way."""
+    path: list[int] | None = []
+    while path is not None:
+        way = Way(path)
+        yield run(way), way.chance
+        ends = [i for i, left in enumerate(way.others) if left]
+        path = [*way.taken[: ends[-1]], way.taken[ends[-1]] + 1] if ends else None
+
+
+def model_of(table: np.ndarray):
+    """A text -> chances at every place, which depend on all that stands before."""
+    return lambda text: table[np.cumsum(text) % 3]
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_guesses_change_the_chance_of_no_text(one_trip, k):
+    """All ways in which four words can come, added up: the chances of the large model alone."""
+    found, models = {(1,): 1.0}, (model_of(LARGE), model_of(SMALL))
+    for length in range(1, 5):
+        for text in [text for text in found if len(text) == length]:
+            before = found.pop(text)
+            for added, chance in every_way(lambda rng, text=text: one_trip(text, k, *models, rng)):
+                longer = (*text, *added)[:5]
+                found[longer] = found.get(longer, 0) + before * chance
+    words = [*np.ndindex(3, 3, 3, 3)]
+    alone = [LARGE[np.cumsum((1, *four))[:4] % 3, four].prod() for four in words]
+    assert [found.get((1, *four), 0) for four in words] == pytest.approx(alone, abs=1e-12)
+
+
+@FEW
+@given(seed=SEEDS, k=st.integers(1, 5))
+def test_guesses_do_not_change_the_greedy_text(one_trip, seed, k):
+    def likeliest(model):
+        return lambda text: np.eye(V)[model(torch.tensor([text]))[0].argmax(dim=-1)]
+
+    large, small = (language_model(seed + i).eval() for i in range(2))
+    (text,) = draw_prompts([3], seed)
+    ids = text
+    while len(ids) < 15:
+        ids = ids + one_trip(ids, k, likeliest(large), likeliest(small), np.random.default_rng(0))
+    assert ids[3:15] == by_hand(large, text, 12)

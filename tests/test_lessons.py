@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from lessons import EVERY, cells, folded_code, is_stub, tree
+from lessons import EVERY, FOLDER, cells, folded_code, is_stub, tree
 
 from helpers import adapters, attention, blocks, cache, decoding, layers, models, text, training
 
@@ -136,7 +136,8 @@ BUILT = {
 }
 # The rooms that hold more than the lessons build, and the notebook from which on they are used.
 FROM = {"examples": "00", "writer": "12", "translator": "12", "training": "13",
-        "pretrained": "14", "inside": "14", "animals": "16", "adapters": "15"}  # fmt: skip
+        "pretrained": "14", "inside": "14", "animals": "16", "adapters": "15",
+        "rotary": "15", "latent": "17"}  # fmt: skip
 # What does more than its lesson: its small form, after which the same notebook may go on with it.
 GROWN = {"KeyValueCache": "attend_cached", "generate": "greedy_decode",
          "MultiHeadAttention": "MultiHeadAttention", "EncoderLayer": "EncoderLayer",
@@ -277,6 +278,22 @@ def test_lesson_loop_equals_helper(path, cell_id, name):
             found.append((result, model.training, *model.state_dict().values()))
             assert name == "train" or all(p.grad is None for p in model.parameters())
         torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize(("bits", "group"), [(8, 6), (4, 3), (4, 24)])
+def test_quantised_weights_equal_a_plain_loop(bits, group):
+    lesson = lesson_namespace(FOLDER / "17_memory_and_speed.ipynb", "bits-quantised")
+    W, most, loop = torch.from_numpy(draw((4, 6))[0]), 2 ** (bits - 1) - 1, []
+    W[1] = 0  # a group that has no largest
+    for start in range(0, 24, group):
+        part = W.flatten()[start : start + group].tolist()
+        scale = max(map(abs, part)) / most
+        loop += [round(w / scale) * scale if scale else 0.0 for w in part]
+    whole, scales = lesson["quantised"](W, bits, group)
+    assert whole.shape == (24 // group, group) and scales.shape == (24 // group, 1)
+    assert torch.equal(whole, whole.round()) and whole.abs().max() == most
+    back = torch.tensor(loop, dtype=W.dtype).reshape(4, 6)
+    torch.testing.assert_close(lesson["rounded"](W, bits, group), back)
 
 
 def test_no_definition_escapes_the_comparison():

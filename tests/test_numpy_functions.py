@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from helpers import attention as at
 from helpers import blocks, decoding, text
 from helpers.layers import DecoderLayer, EncoderLayer
+from workshop.exercises import find
 
 SIZE = st.integers(1, 5)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -181,6 +182,17 @@ def test_attention_tile_by_tile_is_attention(shape, T, S, tile, size, seed):
     Q, K, V = (size * rng.normal(size=(*shape, n, d)) for n, d in ((T, 4), (S, 4), (S, 3)))
     ours = at.tiled_attention(Q, K, V, tile)
     np.testing.assert_allclose(ours, at.attention(Q, K, V), atol=1e-6 * size)
+
+
+@given(T=st.integers(1, 40), g=st.sampled_from([1.0, 0.9, 0.3]), seed=SEEDS)
+def test_attention_by_a_state_is_attention_by_a_table(T, g, seed):
+    """Without softmax, both orders of the product agree, and each word sees none after it."""
+    rng, t = np.random.default_rng(seed), np.arange(T)
+    (Q, K), V = np.exp(rng.normal(size=(2, T, 4))), rng.normal(size=(T, 3))
+    weights = Q @ K.T * np.where(t[:, None] >= t, g ** abs(t[:, None] - t), 0)
+    context = weights @ V / weights.sum(axis=-1, keepdims=True)
+    ours = find("linear_attention").reference(Q, K, V, g)
+    np.testing.assert_allclose(ours, context, atol=1e-6)
 
 
 @given(SIZE, SIZE)

@@ -18,4 +18,5 @@ TITLES = {
     "14": "Real weights",
     "15": "Since 2017",
     "16": "What is inside",
+    "17": "Memory and speed",
 }

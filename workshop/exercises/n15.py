@@ -1,10 +1,5 @@
-"""Notebook 15: a plainer norm, a few experts, a softmax in tiles, a change that is merged."""
+"""Notebook 15: a plainer norm, a few experts, slower pairs, a change that is merged."""
 
-import sys
-
-import numpy as np
-
-from helpers import attention as course
 from workshop.exercises.exercise import exercise, numbers
 
 rms_norm = exercise(
@@ -76,70 +71,53 @@ route = exercise(
     """,
 )  # fmt: skip
 
-online_softmax = exercise(
+slowed_speeds = exercise(
     """
-    def online_softmax(x, tile):
-        largest, total = -np.inf, 0.0
-        for start in range(0, x.shape[-1], tile):
-            part = x[..., start : start + tile]
-            higher = np.maximum(largest, part.max(axis=-1, keepdims=True))
-            new = np.exp(part - higher).sum(axis=-1, keepdims=True)
-            total = total * np.exp(largest - higher) + new
-            largest = higher
-        return np.exp(x - largest) / total
+    def slowed_speeds(speeds, factor, trained, least=1.0, most=4.0):
+        turns = trained * speeds / (2 * np.pi)
+        kept = np.clip((turns - least) / (most - least), 0, 1)
+        return kept * speeds + (1 - kept) * speeds / factor
     """,
-    course=course.online_softmax,
-    hints="""A larger number comes: how many times too large is the sum, made with the old one?
-    exp(x − new) = exp(x − old) · exp(old − new): multiply the sum by exp(old − new), then add.""",
-    probes=[("six scores, tiles of two", [1.0, 3.0, 2.0, 5.0, 4.0, 0.0], 2),
-            ("a wider tile", [1.0, 3.0, 2.0], 8), ("tiles of one", [0.0, 2.0, 1.0, 4.0], 1),
-            ("a shorter last tile", [2.0, 1.0, 0.0, 3.0, -1.0], 2), ("integers", [3, 1, 6, 4], 2),
-            ("huge scores", [[1000.0, 0.0, 998.0], [0.0, 3.0, 1000.0], [-999.0, -998.0, -9.0]], 2),
-            ("far apart", [[3000.0, -3000.0, 0.0], [-1000.0, -1001.0, -999.0]], 2),
-            ("a batch", 3 * numbers(2, 3, 7), 3)],
+    hints="""How many turns does each pair make in training: a speed times its places, over 2π?
+    kept = (turns − least) / (most − least), cut to 0 … 1; kept · speed + (1 − kept) · slow.""",
+    probes=[("4, 2 and half a turn", [3.1416, 1.5708, 0.3927], 2.0, 8),
+            ("many turns, and few", [1.0, 0.1, 0.01], 8.0, 128),
+            ("eight pairs", [1.0, 0.56, 0.32, 0.18, 0.1, 0.056, 0.032, 0.018], 8.0, 32),
+            ("as long as in training", [1.0, 0.3, 0.1], 1.0, 40),
+            ("least=2, most=10", [1.0, 0.7, 0.5, 0.3, 0.2, 0.1], 4.0, 64, 2.0, 10.0)],
     slips="""
-    plain-softmax: -np.inf, 0.0 → -np.inf, 0.0⏎    tile = x.shape[-1]
-        This is the plain softmax: it adds up a whole row at once. Let the sum grow tile by tile.
-    sum-never-shrunk: total * np.exp(largest - higher) → total
-        When a larger number comes, the sum so far stays as it was. Multiply it by exp(old − new).
-    everything-as-one-row: axis=-1, keepdims=True → ∅
-        All rows share one largest and one sum. Each has its own: axis=-1, keepdims=True.
-    new-terms-with-the-old-largest: -np.inf, → x[..., :1], ⊕ part - higher → part - largest
-        The new tile's terms are made with the old largest. Take the new one for them.
-    each-tile-by-itself: np.exp(x - largest) / total → \\
-            np.concatenate([*map(softmax, np.split(x, range(tile, x.shape[-1], tile), -1))], -1)
-        Each tile sums to 1 by itself. Keep one largest and one sum for the whole row.
-    largest-of-the-last-tile: higher = np.maximum(largest, part → higher = (part
-        The largest is that of the newest tile, even if an earlier one was larger. Keep the larger.
-    largest-never-renewed: -np.inf, → x[..., :1], ⊕ largest = higher → pass
-        The largest stays the first one, in spite of larger ones. Renew it after each tile.
-    whole-tiles-alone: (0, x.shape[-1], → (0, x.shape[-1] // tile * tile,
-        Only whole tiles are read, and of a wider one nothing. Go on to the end of the row.
-    last-tile-dropped: (0, x.shape[-1], → (0, max(x.shape[-1] // tile, 1) * tile,
-        The last, shorter tile is not read. Go on to the end: a slice beyond it is just shorter.
-    one-largest-for-all-rows: part.max(axis=-1, keepdims=True) → part.max()
-        All rows share one largest, so rows far below it vanish. Each row has its own: axis=-1.
-    largest-from-zero: -np.inf, 0.0 → 0.0, 0.0
-        The largest so far begins at 0, so rows far below it vanish. Begin with minus infinity.
-    no-largest: np.maximum(largest, part.max(axis=-1, keepdims=True)) → 0.0
-        No largest is subtracted, so exp of a large score is infinite. Subtract the largest so far.
+    all-slowed: kept = np.clip((turns - least) / (most - least), 0, 1) → kept = 0
+        All pairs are slowed by the whole factor: plain interpolation. Fast pairs keep their speed.
+    radians-for-turns:  / (2 * np.pi) → ∅
+        The radians made in training are taken for turns. One turn is 2π radians: divide by 2π.
+    one-pi: 2 * np.pi → np.pi
+        Turns are counted as half turns. One turn is 2π radians.
+    fast-pairs-slowed: kept * speeds + (1 - kept) * speeds / factor → \\
+            kept * speeds / factor + (1 - kept) * speeds
+        The fast pairs are slowed and the slow ones kept. It is the other way round.
+    sharp-edge-at-least: np.clip((turns - least) / (most - least), 0, 1) → (turns > least) * 1.0
+        Each pair is kept or slowed, with an edge at `least`. Between `least` and `most`, mix.
+    sharp-edge-at-most: np.clip((turns - least) / (most - least), 0, 1) → (turns >= most) * 1.0
+        Each pair is kept or slowed, with an edge at `most`. Between `least` and `most`, mix.
+    not-cut: np.clip((turns - least) / (most - least), 0, 1) → (turns - least) / (most - least)
+        The share kept leaves 0 … 1 beyond the two ends. Cut it there: np.clip(…, 0, 1).
+    not-cut-above: np.clip((turns - least) / (most - least), 0, 1) → \\
+            np.maximum((turns - least) / (most - least), 0)
+        The share kept grows beyond 1, so fast pairs turn faster than in training. Cut it at 1.
+    half-and-half: np.clip((turns - least) / (most - least), 0, 1) → \\
+            (turns > least) / 2 + (turns >= most) / 2
+        Between the ends, all pairs get the same mix. The more turns, the more of its speed is kept.
+    share-from-zero: (turns - least) / (most - least) → turns / most
+        The share kept grows from no turns on. It begins at `least`: take that off above and below.
+    factor-mixed: kept * speeds + (1 - kept) * speeds / factor → \\
+            speeds / (kept + (1 - kept) * factor)
+        The factors are mixed, and speeds divided by that. Mix the two speeds themselves.
+    turns-of-the-long-text: trained * speeds → factor * trained * speeds
+        Turns are counted in the longer text. What matters is how many each pair made in training.
+    faster: speeds / factor → speeds * factor
+        The slow pairs get faster by the factor. A longer text needs slower ones: divide by it.
     """,
 )  # fmt: skip
-
-
-@online_softmax.experiment("200 rows of twelve, tiles of three")
-def how_it_adds(fn):
-    """The last bits tell: two ways to add round differently in many of the rows."""
-    x = np.float32(np.random.default_rng(15).normal(np.arange(12) / 20, 0.1, (200, 12)))
-    largest = fn(x, 3).max(axis=-1)  # share of each row: 1 / its sum
-    e = [np.exp(y - y.max(axis=-1, keepdims=True)) for y in (x, x.astype(float))]
-    whole, tiled = [1 / y.sum(-1) for y in e], [1 / y.reshape(200, 4, 3).sum(-1).sum(-1) for y in e]
-    if torch := sys.modules.get("torch"):
-        y, z = torch.from_numpy(e[0]), torch.from_numpy(x - x.max(axis=-1, keepdims=True))
-        whole += [1 / y.sum(-1), 1 / z.exp().sum(-1), z.softmax(-1).amax(-1)]
-    alike = [max(np.mean(largest == np.asarray(y)) for y in ways) for ways in (whole, tiled)]
-    return {"the sum grows tile by tile": alike[0] < 0.95, "the largest grows too": alike[1] < 0.95}
-
 
 merge_adapter = exercise(
     """
