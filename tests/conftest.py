@@ -4,7 +4,6 @@ import importlib.util
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,19 +40,6 @@ def pytest_collection_modifyitems(items) -> None:
 def root() -> Path:
     """The folder of the project."""
     return ROOT
-
-
-@pytest.fixture
-def symlink() -> Callable[[Path, Path], None]:
-    """Make a path a link to another, or skip where that takes a privilege, as on Windows."""
-
-    def make(path: Path, target: Path) -> None:
-        try:
-            path.symlink_to(target)
-        except OSError as error:
-            pytest.skip(f"symbolic links cannot be made here: {error}")
-
-    return make
 
 
 def load_script(name: str):

@@ -14,16 +14,12 @@ import numpy as np
 import pytest
 import torch
 from answers import written
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from workshop.checks import grade, learner, sandbox
-from workshop.checks.compare import Opaque, Raised, TimedOut, difference, same
+from workshop.checks.compare import Opaque, TimedOut, difference, same
 from workshop.checks.judge import NOT_ATTEMPTED, RIGHT, WRONG, judge, traces_of
-from workshop.checks.sandbox import Observation, as_line, from_line
+from workshop.checks.sandbox import from_line
 from workshop.exercises import exercises, find
-from workshop.exercises.exercise import About, Untested
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere without a fork")
 
@@ -299,27 +295,6 @@ def test_what_pytorch_loads_with_its_first_optimizer_is_loaded_before_the_time_c
 
 
 # ---------------------------------------------------------------- observations as text
-
-plain = (st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False)
-         | st.text() | st.builds(Raised, st.text(), st.text()) | st.builds(Opaque, st.text())
-         | st.builds(TimedOut, st.booleans()) | st.builds(Untested)
-         | st.builds(About, st.floats(0, 1), st.floats(0, 1)))  # fmt: skip
-matrices = arrays.arrays(
-    arrays.boolean_dtypes() | arrays.integer_dtypes() | arrays.floating_dtypes(),
-    arrays.array_shapes(min_dims=1, min_side=0, max_side=4),
-)
-nested = st.recursive(
-    plain | matrices, lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(), x, max_size=4)
-)
-
-
-@pytest.mark.slow
-@given(nested)
-def test_an_observation_comes_back_as_it_was(value):
-    line = as_line(Observation(value, ("x",), ("a remark",)))
-    back = from_line(line)
-    assert b"\n" not in line and as_line(back) == line and same(value, back.value)
-    assert (back.changed, back.remarks) == (("x",), ("a remark",))
 
 
 ARRAY = {"array": "AAAA", "dtype": "|u1", "shape": [3]}

@@ -64,21 +64,6 @@ def test_words_are_no_formulas_and_need_no_glyph(recwarn):
     assert not [str(warning.message) for warning in recwarn]
 
 
-@pytest.mark.parametrize("count, beside", [(1, None), (4, False), (5, True), (6, True)])
-def test_names_of_many_lines_stand_beside_the_axes(count, beside, monkeypatch):
-    """Where few lines are, the emptiest corner has room for them."""
-    drawn, pixels = [], figures.pixels
-    monkeypatch.setattr(figures, "pixels", lambda *one: drawn.append(one[0]) or pixels(*one))
-    lines = {f"line {i}": [i, 9 - i, i] for i in range(count)}
-    figures.curves([0, 1, 2], lines, xlabel="x", ylabel="y", alt="lines that cross")
-    (ax,), page = drawn[0].axes, drawn[0].bbox
-    legend = ax.get_legend()
-    if legend:
-        box = legend.get_window_extent()
-        assert (box.x0 >= ax.bbox.x1) == beside and box.x1 <= page.x1 and box.y0 >= page.y0
-    assert bool(legend) == (beside is not None)
-
-
 @pytest.mark.parametrize("ground", GROUNDS.values(), ids=GROUNDS)
 def test_all_stands_out_on_light_and_on_dark_pages(drawn, ground):
     """Text 4.3:1, more than which no ink has on both; lines, bars and frames 3:1 and more."""

@@ -24,7 +24,6 @@ from safetensors.torch import load_file
 
 from helpers import pretrained
 from helpers.examples import CAT, MAKERS
-from helpers.models import Encoder
 from helpers.pretrained import load_bert, load_gpt2, load_minilm, minilm_folder
 from helpers.pretrained.hub import GPT2
 from workshop.exercises import find
@@ -65,12 +64,6 @@ def reference():
     return model.double().eval()
 
 
-def test_minilm_is_made_of_our_layers(minilm):
-    assert type(minilm.encoder) is Encoder and len(minilm.encoder.layers) == 6
-    assert sum(p.numel() for p in minilm.parameters()) == 22_565_376
-    assert not minilm.training and all(p.requires_grad for p in minilm.parameters())
-
-
 def test_ids_equal_those_of_transformers(minilm):
     theirs = transformers.AutoTokenizer.from_pretrained(MINILM, local_files_only=True)
     expected = theirs(SENTENCES, padding=True, truncation=True, max_length=256, return_tensors="pt")
@@ -80,9 +73,10 @@ def test_ids_equal_those_of_transformers(minilm):
     assert minilm.pieces("a \ud83d b") == ["[CLS]", "a", "?", "b", "[SEP]"]  # half an emoji
 
 
-@pytest.mark.parametrize("start", range(5))
+@pytest.mark.parametrize("start", range(0, 50, 10))
 def test_hidden_states_and_weights_equal_those_of_transformers(minilm, reference, start):
-    sentences = SENTENCES[start::5]  # ten of very different lengths in one batch
+    """All of them, each ten in a batch with a very short one."""
+    sentences = ["Hi", *sorted(SENTENCES, key=len)[start : start + 10]]
     ids, is_real = minilm.tokenize(sentences)
     layers, states = minilm.encoder.layers, []
     hooks = [part.register_forward_hook(lambda *call: states.append(call[2])) for part in layers]

@@ -4,10 +4,7 @@ import base64
 import hashlib
 import html
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import nbformat
@@ -154,7 +151,7 @@ def test_first_page_opens_with_the_machine_on_apple(site, pages):
 def known(site, notebooks):
     """What search.js knows: {file: [[id, heading, [[place, is code, lines], …]], …]}."""
     text = site.search(notebooks)
-    assert len(text.encode()) < 600_000  # the pages have 9 million
+    assert len(text.encode()) < 34_000 * len(notebooks)  # a page has 400,000 and more
     found = json.loads(text.partition("\nwindow.course = ")[2].removesuffix(";\n"))
     return {file: rooms for file, _, rooms in found}
 
@@ -221,67 +218,6 @@ def test_saved_widget_comes_with_its_picture_and_state_and_hostile_tokens_stay_d
     harmless = nbformat.from_dict(json.loads(json.dumps(notebook).replace("onerror", "")))
     tags = [tag for tag, _ in Markup(site.page({"t.html": harmless}, "t.html")).tags]
     assert tags == [tag for tag, _ in page.tags] and tags.count("script") == 4
-
-
-def closing():
-    """A notebook whose sections A and B are closed, and that hides a cell."""
-    hides = {"jupyter": {"source_hidden": True}, "tags": ["drawn"]}
-    closes = {"jp-MarkdownHeadingCollapsed": True}
-    new = nbformat.v4.new_markdown_cell
-    return nbformat.v4.new_notebook(cells=[
-        new("# 98 · T\n\nYou will.\n\n## Go deeper", id="t"),
-        new("### A & b\n\n3 minutes: *a*.", id="a", metadata=closes),
-        nbformat.v4.new_code_cell("# @title A <picture>\nx", id="x", metadata=hides),
-        new("#### Deeper still\n\n**Your task: f** (about 5 minutes). Add.", id="d"),
-        new("### B\n\n1 minute: b.", id="b", metadata=closes),
-        new("**Your task: g** (about 5 minutes). Add.", id="g"),
-        new("## The end", id="e"),
-    ])  # fmt: skip
-
-
-def test_a_section_that_a_notebook_closes_is_closed_by_its_heading(site):
-    """It holds what follows, to the next heading of its level; its minutes stand beside it."""
-    page = Markup(site.page({"t.html": closing()}, "t.html"))
-    main = page.text[page.text.index("<main") : page.text.index("</main>")]
-    found = re.findall(r"<(/?(?:section|details|summary)|h\d|div)\b", main)
-    code = "div details summary /summary /details".split()
-    assert found == [*"section h1 div section h2 section details summary h3 div /summary".split(),
-                     *code, *"section h4 div /section /details /section".split(),
-                     *"section details summary h3 div /summary div /details /section".split(),
-                     *"/section section h2 /section /section".split()]  # fmt: skip
-    assert "<summary>A &lt;picture&gt;</summary>" in main
-    assert page.prose.count("A page runs no code.") == 1  # said at the first task
-
-
-def test_build_writes_the_same_pages_every_time_and_removes_old_ones(tmp_path):
-    """Also with another order of hashes."""
-    code = "import runpy, sys, pathlib; build = runpy.run_path('tools/site.py')['build']\n"
-    code += "build(*map(pathlib.Path, sys.argv[1:]))"
-    nbformat.write(trial(MODELS, [view("widget-b")]), tmp_path / "98_trial.ipynb")
-    made = []
-    for seed in "12":
-        folder = tmp_path / seed
-        folder.mkdir()
-        (folder / "97_gone.html").touch()
-        call = [sys.executable, "-c", code, tmp_path, folder]
-        env = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
-        subprocess.run(call, cwd=ROOT, env=env, check=True)
-        made.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert made[0] == made[1] and set(made[0]) == {"98_trial.html", "index.html", "search.js"}
-
-
-@pytest.mark.parametrize(
-    ("target", "place"),
-    [
-        ("05_softmax.ipynb", "05_softmax.html"),
-        ("notebooks/05_softmax.ipynb#By-hand", "05_softmax.html#by-hand"),
-        ("../README.md#sources", "index.html#sources"),
-        ("#sources", "#sources"),
-        ("https://example.org/a.ipynb", "https://example.org/a.ipynb"),
-    ],
-)
-def test_links_are_those_of_the_site(site, target, place):
-    assert site.link(target) == place
 
 
 def test_markdown_keeps_signs_apart(site):

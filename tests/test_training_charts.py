@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from helpers.training import Recipe, corpus, examples, fit, translator, vocabularies
-from workshop import live_loss, spread, training_charts
+from workshop import live_loss, training_charts
 
 pytestmark = pytest.mark.slow
 
@@ -47,10 +47,3 @@ def test_the_bar_goes_and_one_line_and_in_notebooks_the_whole_curve_stay(
     ]
     assert len({options["display_id"] for options in shown}) == notebook
     assert all(options["metadata"]["image/png"]["alt"] for options in shown)
-
-
-def test_a_chart_says_what_each_training_came_to():
-    """The range of its seeds, and whether one of them failed."""
-    assert "no causal mask, exact match: 0.0;" in spread(["no causal mask"]).alt
-    assert "whole, exact match: 20.0 to 81.0" in spread({"+ positions": "whole"}).alt
-    assert "loss: 2.985 to 3.123, NaN" in spread(["SGD, three times the rate"]).alt

@@ -5,7 +5,6 @@
 
 import base64
 import io
-import time
 
 import numpy as np
 import pytest
@@ -64,12 +63,9 @@ def test_words_say_what_is_seen(make, words):
 
 
 REFUSED = [
-    (AttentionHeatmap, {"weights": WEIGHTS[0, 0], "tokens": TOKENS[:5]}, r"tokens has 5 .*needs 6"),
     (AttentionHeatmap, {"weights": np.ones(6)}, r"weights has shape \(6,\), but must be \(Tq"),
     (AttentionHeatmap, {"weights": [[0.5, -0.5]]}, r"-0\.5000 at \(0, 1\).*scores="),
-    (AttentionHeatmap, {"weights": [[0.5, np.nan]]}, r"weights \(1, 2\) has nan at \(0, 1\)"),
     (AttentionHeatmap, {"weights": WEIGHTS, "scores": SCORES}, "either weights or scores"),
-    (AttentionHeatmap, {"weights": WEIGHTS, "head": 3}, "head is 3, but there are 3"),
     (AttentionHeatmap, {"weights": WEIGHTS, "softmax": True}, r"softmax.*scores"),
     (AttentionHeatmap, {"weights": np.ones((600, 1200))}, "1,024"),
     (AttentionHeatmap, {"weights": HUGE}, "at most 4,194,304"),
@@ -77,7 +73,6 @@ REFUSED = [
     (DropoutLab, {"weights": np.ones((65, 64))}, "at most 4,096 numbers"),
     (DropoutLab, {"weights": np.ones((1, 129))}, "at most 128 queries and keys"),
     (DropoutLab, {"weights": [[1.5, -0.5]]}, r"-0.5000 at \(0, 1\), but weights are not negative"),
-    (DropoutLab, {"weights": CAUSAL, "p": 1}, "p is 1, but must be from 0 to 0.9"),
 ]
 
 
@@ -127,16 +122,6 @@ def test_a_heatmap_sends_exact_numbers_when_the_browser_asks():
     ((content, (buffer,)),) = sent
     assert content == {"exact": "matrices"}
     assert np.array_equal(np.frombuffer(buffer, "<f4"), heads.astype("f4").ravel())
-
-
-def test_a_thousand_tokens_are_shown_in_seven_tenths_of_a_second():
-    """Of processor time, the best of at most five: neighbours on the processor make it slower."""
-    weights, seconds = softmax(2 * np.random.default_rng(0).normal(size=(1024, 1024))), []
-    while len(seconds) < 5 and min(seconds, default=1) > 0.7:
-        before = time.process_time()
-        AttentionHeatmap(weights, [f"token{i}" for i in range(1024)])._repr_mimebundle_()
-        seconds.append(time.process_time() - before)
-    assert min(seconds) <= 0.7, seconds
 
 
 # ---------------------------------------------------------------- dropout

@@ -13,9 +13,9 @@ from browser.harness import RECORD, Lab, Missing, Offline, Server, launch
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Every test in a browser is long, but for the one that is marked slow."""
+    """Every test in a browser is long."""
     for item in items:
-        if item.path.parent == Path(__file__).parent and not item.get_closest_marker("slow"):
+        if item.path.parent == Path(__file__).parent:
             item.add_marker("long")
 
 

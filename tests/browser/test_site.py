@@ -6,8 +6,6 @@ import pytest
 from browser.axe import AXE, TAGS
 from browser.harness import DRAWN, frames, watch
 
-pytestmark = pytest.mark.long
-
 # Everything that reaches over the page's edge and does not lie in a box that scrolls.
 STICKS_OUT = """() => {
   const edge = document.documentElement.clientWidth;

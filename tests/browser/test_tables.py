@@ -75,13 +75,3 @@ def test_nor_in_a_notebook_that_is_not_trusted(notebook, narrow):
     trusted = narrow.page.evaluate("[...window.panel.content.model.cells].map((c) => c.trusted)")
     assert trusted == [False]
     fits(narrow.page)
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_has_a_colour_of_the_page(notebook, narrow, theme):
-    narrow.theme(theme)
-    levels = "all => all.flatMap((e) => getComputedStyle(e).color.match(/[0-9]+/g).slice(0, 3))"
-    cells = narrow.page.locator(".jp-OutputArea-output :is(td, th, caption)")
-    shown = [int(level) for level in cells.evaluate_all(levels)]
-    narrow.theme("light")
-    assert (min(shown) > 200) if theme == "dark" else (max(shown) < 60)
