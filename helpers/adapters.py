@@ -33,14 +33,9 @@ class LowRank(nn.Module):
         self.linear = linear.requires_grad_(False)
         self.scale = alpha / rank
         like = {"device": linear.weight.device, "dtype": linear.weight.dtype}
-        A = torch.randn(linear.in_features, rank, **like) / math.sqrt(linear.in_features)
-        self.A = nn.Parameter(A)
+        drawn = torch.randn(linear.in_features, rank, **like)
+        self.A = nn.Parameter(drawn / math.sqrt(linear.in_features))
         self.B = nn.Parameter(torch.zeros(rank, linear.out_features, **like))
-
-    @property
-    def in_features(self) -> int:
-        """The width d_in that the map reads."""
-        return self.linear.in_features
 
     @property
     def weight(self) -> Tensor:
@@ -90,7 +85,6 @@ def merged(model: nn.Module) -> nn.Module:
     for home in [*model.modules()]:
         for name, part in [*home.named_children()]:
             if isinstance(part, LowRank):
-                weight, plain = part.weight.detach(), part.linear
-                plain.weight = nn.Parameter(weight)
-                setattr(home, name, plain)
+                part.linear.weight = nn.Parameter(part.weight.detach())
+                setattr(home, name, part.linear)
     return model

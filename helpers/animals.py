@@ -1,10 +1,4 @@
-"""Rows of animals that start again, and the small model that learns to continue them: notebook 16.
-
-texts       new rows, and which of their tokens can be known
-two_layers  a model of attention only, three heads and then one; or with a feed-forward
-learn       train it, on rows that are drawn anew at every step
-seeds       what `make seeds` has measured of such models, trained ten times in each way
-"""
+"""Rows of animals that start again, and the small model that learns to go on: notebook 16."""
 
 import csv
 from importlib.resources import files

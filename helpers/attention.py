@@ -173,9 +173,8 @@ def split_heads(x: np.ndarray, num_heads: int) -> np.ndarray:
     Raises ValueError when num_heads does not divide D. Paper, section 3.2.2.
     """
     B, T, D = x.shape
-    need(
-        num_heads > 0 and D % num_heads == 0, "num_heads", num_heads, f"a divisor of the width {D}"
-    )
+    divides = num_heads > 0 and D % num_heads == 0
+    need(divides, "num_heads", num_heads, f"a divisor of the width {D}")
     return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1, 3)
 
 
@@ -209,13 +208,9 @@ def multi_head_attention(
     source = x if memory is None else memory
     Q, K, V = (split_heads(z, num_heads) for z in (x @ W_q, source @ W_k, source @ W_v))
     scores = scale_scores(attention_scores(Q, K), K.shape[-1])  # (B, H, T, Tk)
-    weights = softmax(scores) if mask is None else safe_masked_softmax(scores, _per_head(mask))
+    mask = mask[:, None] if np.ndim(mask) == 3 else mask  # (B, 1, T, Tk), for every head alike
+    weights = softmax(scores) if mask is None else safe_masked_softmax(scores, mask)
     return merge_heads(weights @ V) @ W_o
-
-
-def _per_head(mask: np.ndarray) -> np.ndarray:
-    """A mask per sentence, (B, T, Tk), gets an axis for the heads: (B, 1, T, Tk)."""
-    return mask[:, None] if np.ndim(mask) == 3 else mask
 
 
 def _broadcast_mask(mask: np.ndarray, S: np.ndarray) -> np.ndarray:

@@ -2,8 +2,7 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -97,24 +96,8 @@ def cross_entropy(logits: np.ndarray, targets: np.ndarray, pad_id: int) -> float
     return float((log_sum - logits[np.arange(len(picked)), picked]).mean())
 
 
-Step = Callable[[dict[int, int]], np.ndarray]
-
-
-class Writer(Protocol):
-    """What `generate` needs of a model, such as `helpers.models.DecoderOnly`.
-
-    `with model.continuation(prompts, max_new_tokens, cached) as step` makes it ready. `step` takes
-    the newest token of each row that goes on, {row: id}, and returns the logits of the token after
-    it, (rows, V), in the same order; the first call takes {} and answers for all prompts.
-    """
-
-    def continuation(
-        self, prompts: list[list[int]], max_new_tokens: int, cached: bool
-    ) -> AbstractContextManager[Step]: ...
-
-
 def generate(
-    model: Writer,
+    model: Any,
     prompts: Sequence[Sequence[int]],
     max_new_tokens: int,
     *,
@@ -128,10 +111,11 @@ def generate(
     """Continue each prompt until end_id or max_new_tokens; returns the new ids, end_id included.
 
     `model` is a `helpers.models.DecoderOnly`, or `translator.answering(src)` with the start token
-    as each prompt. The likeliest token is taken, or, with an rng, one drawn as `next_token_probs`
-    says, row by row. Prompts may differ in length. With `cached`, each token is read once;
-    without, all again for each new one, with the same result. Raises ValueError for an empty
-    prompt, more tokens than the context holds, or a temperature, top_k or top_p without rng.
+    as each prompt; its `continuation` gives a `helpers.cache.Continuation`. The likeliest token is
+    taken, or, with an rng, one drawn as `next_token_probs` says, row by row. Prompts may differ in
+    length. With `cached`, each token is read once; without, all again for each new one, with the
+    same result. Raises ValueError for an empty prompt, more tokens than the context holds, or a
+    temperature, top_k or top_p without rng.
     """
     choose = _choice(temperature, top_k, top_p, rng)
     ids = _check_prompts(prompts, max_new_tokens)

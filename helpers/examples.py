@@ -41,25 +41,19 @@ def sentence(text: str) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray, 
     return words, X, *(X @ APPLE[W] for W in ("W_q", "W_k", "W_v"))
 
 
-# What two heads of MiniLM read in a sentence, row by row; notebook 14 computes the first again.
+# What the library that MiniLM was published for, transformers, computes of a sentence, CAT: the
+# vector of "it" after the last layer (384,), the mean of all, 1 long, (384,), and one head (9, 9).
+with np.load(Path(__file__).with_name("makers.npz")) as _kept:
+    MAKERS = {name: _kept[name] for name in ("it", "sentence", "weights")}
+
+# What two heads of MiniLM read in it, row by row; notebook 14 computes the first again.
 CAT = {
     "text": "The cat sat because it was tired",
     "tokens": ["[CLS]", "the", "cat", "sat", "because", "it", "was", "tired", "[SEP]"],
     "layer": 3,  # counted from 0, and so is the head
     "head": 1,
-    "weights": np.array([
-        [0.9895, 0.0030, 0.0013, 0.0022, 0.0004, 0.0004, 0.0005, 0.0013, 0.0014],
-        [0.1079, 0.1878, 0.6342, 0.0418, 0.0075, 0.0067, 0.0010, 0.0004, 0.0127],
-        [0.8304, 0.0823, 0.0446, 0.0161, 0.0021, 0.0113, 0.0020, 0.0023, 0.0090],
-        [0.8042, 0.0426, 0.0311, 0.0371, 0.0039, 0.0122, 0.0020, 0.0148, 0.0522],
-        [0.1020, 0.1537, 0.0227, 0.5443, 0.0243, 0.0047, 0.0215, 0.1072, 0.0196],
-        [0.1553, 0.0562, 0.6634, 0.0292, 0.0049, 0.0218, 0.0029, 0.0221, 0.0442],
-        [0.4445, 0.1462, 0.1301, 0.0814, 0.0068, 0.0608, 0.0100, 0.0895, 0.0306],
-        [0.8004, 0.0422, 0.0540, 0.0127, 0.0010, 0.0378, 0.0020, 0.0282, 0.0218],
-        [0.0642, 0.4957, 0.2010, 0.1991, 0.0068, 0.0078, 0.0017, 0.0049, 0.0189],
-    ]),
-}  # fmt: skip
-
+    "weights": MAKERS["weights"].astype(float).round(4),  # (9, 9)
+}
 CAT["places"] = {"it → cat": (CAT["layer"], CAT["head"]), "the word before": (0, 2)}
 _BEFORE = np.array([
     [1.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000],
@@ -73,11 +67,6 @@ _BEFORE = np.array([
     [0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.9997, 0.0002],
 ])  # fmt: skip
 CAT["heads"] = {"it → cat": CAT["weights"], "the word before": _BEFORE}
-
-# What the library that MiniLM was published for, transformers, computes of that sentence: the
-# vector of "it" after the last layer (384,), the mean of all, 1 long, (384,), and that head (9, 9).
-with np.load(Path(__file__).with_name("makers.npz")) as _kept:
-    MAKERS = {name: _kept[name] for name in ("it", "sentence", "weights")}
 
 # How MiniLM's makers call the parts of their model, and how we call ours: what load_bert goes by,
 # and what notebook 14 shows. The last eight stand in each layer.

@@ -85,7 +85,8 @@ class HeadScores(NamedTuple):
     heads: list[tuple[int, int]]  # layer and head, from 1
     kinds: tuple[str, ...]
     shares: np.ndarray  # (heads, kinds)
-    chance: np.ndarray  # (kinds,): a head that looks at all it may see alike
+    alike: np.ndarray  # (heads, kinds): if each looked alike at all that its layer lets it see
+    chance: np.ndarray  # (kinds,): the mean of that over the heads
 
 
 def mechanism_scores(model: nn.Module, ids: Tensor) -> HeadScores:
@@ -99,14 +100,16 @@ def mechanism_scores(model: nn.Module, ids: Tensor) -> HeadScores:
         raise TypeError(f"model is a {type(model).__name__}, but must read one text only")
     with torch.no_grad():
         model(ids)
-    maps = [m.weights.cpu().numpy() for m in model.modules() if isinstance(m, MultiHeadAttention)]
+    attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     wanted = _kinds(ids.cpu().numpy())
-    seen = _visible(model, ids.shape[1])
-    alike = np.broadcast_to(seen / seen.sum(-1, keepdims=True), maps[0][:, 0].shape)
-    heads = [(n, h) for n, m in enumerate(maps, 1) for h in range(1, m.shape[1] + 1)]
-    each = [m[:, h] for m in maps for h in range(m.shape[1])]  # (B, T, T) of each head
-    shares = np.array([[_share(w, keys) for keys in wanted] for w in [*each, alike]])
-    return HeadScores(heads, KINDS, shares[:-1], shares[-1])
+    heads, shares, alike = [], [], []
+    for n, attention in enumerate(attentions, 1):
+        even = _even(model, attention, ids.shape[1])
+        for h, weights in enumerate(attention.weights.cpu().numpy().swapaxes(0, 1), 1):
+            heads.append((n, h))
+            shares.append([_share(weights, keys) for keys in wanted])  # weights (B, T, T)
+            alike.append([_share(even, keys) for keys in wanted])
+    return HeadScores(heads, KINDS, np.array(shares), np.array(alike), np.mean(alike, axis=0))
 
 
 def logit_lens(model: DecoderOnly, ids: Tensor) -> Tensor:
@@ -133,11 +136,12 @@ def _kinds(ids: np.ndarray) -> list[np.ndarray]:
     return [*alone, same, after]
 
 
-def _visible(model: nn.Module, T: int) -> np.ndarray:
-    """Which keys a query may see: (T, T) bool; in a language model those of its window."""
-    if not isinstance(model, DecoderOnly):
-        return np.ones((T, T), dtype=bool)
-    return causal_mask(T, window=model.layers[0].attention.window).numpy()
+def _even(model: nn.Module, attention: MultiHeadAttention, T: int) -> np.ndarray:
+    """The weights of a head that looks alike at all keys it may see: (T, T)."""
+    seen = torch.ones(T, T)
+    if isinstance(model, DecoderOnly):
+        seen = causal_mask(T, window=attention.window, keep_first=attention.keep_first)
+    return F.normalize(seen.double(), p=1, dim=-1).numpy()
 
 
 def _share(weights: np.ndarray, wanted: np.ndarray) -> float:
@@ -416,8 +420,10 @@ def _cuts(model: nn.Module, seen: dict[Spot, Tensor], mean: Callable) -> Cuts:
 def _attention_cuts(path: str, part: MultiHeadAttention, seen: dict, mean: Callable) -> Cuts:
     for head, own in _heads(part).items():
         yield f"{path}/{head}", {(part.W_o, True): _set(mean(part.W_o, True)[own], columns=own)}
-    for j in range(len(seen[part.W_k, False])):
-        cut = {(W, False): _set(mean(W, False), j) for W in (part.W_k, part.W_v)}
+    latent = ("W_up_k", "W_turned", "W_up_v")  # make keys and values of one small vector
+    maps = [getattr(part, W) for W in (latent if hasattr(part, "W_down") else ("W_k", "W_v"))]
+    for j in range(len(seen[maps[0], False])):
+        cut = {(W, False): _set(mean(W, False), j) for W in maps}
         if not path.endswith("cross-attention"):  # a word still reads itself
             cut[part.W_o, True] = _set(seen[part.W_o, True][j], j)
         yield f"{path}/word {j + 1}", cut

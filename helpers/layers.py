@@ -76,10 +76,6 @@ class Attention(nn.Module):
             self._seen = weigh(Q, K, mask, causal, self.scale, sinks)
         return self._seen
 
-    @weights.setter
-    def weights(self, weights: Tensor | None) -> None:
-        self._seen = weights
-
 
 class MultiHeadAttention(Attention, ModernHeads):
     """Several heads attend at once, each in its own d_head features; W_o mixes what they found.
@@ -177,9 +173,6 @@ class PositionalEncoding(nn.Module):
         most = f"at most max_len = {self.max_len}"
         need(end <= self.max_len, f"T of x {tuple(x.shape)}", end, most)
         return self.dropout(x + self.table[past:end])
-
-    def extra_repr(self) -> str:
-        return f"d_model={self.d_model}, max_len={self.max_len}"
 
 
 class FeedForward(nn.Module):
@@ -361,9 +354,6 @@ class MixtureOfExperts(nn.Module):
                 mixed = mixed.index_put((b, t), shares[b, t, k, None] * expert(x[b, t]), True)
         return mixed
 
-    def extra_repr(self) -> str:
-        return f"top_k={self.top_k}"
-
 
 def _self_attention(d_model: int, num_heads: int, like: LayerOptions) -> MultiHeadAttention:
     """A layer's attention to its own text, which may keep one small vector a token."""
@@ -397,7 +387,7 @@ def unwatched(model: nn.Module) -> Iterator[None]:
     """Within this, the attentions of a model keep nothing for `weights`, which spares memory."""
     before = {part: part.watched for part in model.modules() if isinstance(part, Attention)}
     for attention in before:
-        attention.watched, attention.weights = False, None
+        attention.watched, attention._seen = False, None
     try:
         yield
     finally:

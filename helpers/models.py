@@ -189,7 +189,7 @@ class DecoderOnly(nn.Module):
         def read(ids: Tensor, rows: list[int], cache: KeyValueCache | None) -> Tensor:
             return self.output(self._read(ids, cache)[:, -1])
 
-        with _writing(self):
+        with in_mode(self, training=False), torch.no_grad(), unwatched(self):
             yield Continuation(read, prompts, max_new_tokens, self.tokens.weight.device, cached)
 
     def _read(self, ids: Tensor, cache: KeyValueCache | None) -> Tensor:
@@ -221,19 +221,13 @@ class Answering:
         if len(prompts) != len(src):
             raise ValueError(f"prompts has {len(prompts)} rows, but src has {len(src)} sentences")
         _check_prompts(prompts, max_new_tokens, model.tgt_tokens, model.positions.max_len)
-        with _writing(model):
+        with in_mode(model, training=False), torch.no_grad(), unwatched(model):
             memory, real = model.encode(src), model.padding_mask(src)
 
             def read(ids: Tensor, rows: list[int], cache: KeyValueCache | None) -> Tensor:
                 return model.output(model._write(ids, memory[rows], real[rows], cache)[:, -1])
 
             yield Continuation(read, prompts, max_new_tokens, src.device, cached)
-
-
-@contextmanager
-def _writing(model: nn.Module) -> Iterator[None]:
-    with in_mode(model, training=False), torch.no_grad(), unwatched(model):
-        yield
 
 
 def _embedding(rows: int, width: int, std: float) -> nn.Embedding:

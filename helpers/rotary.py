@@ -7,7 +7,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from helpers.shapes import need
+from helpers.shapes import check_positive, need
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,11 @@ class Rope:
     louder: float = 1.0
 
     def __post_init__(self) -> None:
-        need(self.base > 0, "base", self.base, "positive")
+        check_positive(base=self.base, louder=self.louder)
         need(self.factor >= 1, "factor", self.factor, "at least 1")
         need(self.trained is None or self.trained >= 1, "trained", self.trained, "at least 1")
         need(0 < self.least < self.most, "least", self.least, f"between 0 and most = {self.most}")
         need(not self.by_pairs or self.base > 1, "base", self.base, "more than 1: pairs differ")
-        need(self.louder > 0, "louder", self.louder, "positive")
 
     def speeds(self, d: int) -> Tensor:
         """By how much each pair of d features turns from one place to the next: radians, (d/2,)."""

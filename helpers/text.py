@@ -26,10 +26,8 @@ def build_vocab(sentences: Sequence[str]) -> dict[str, int]:
     Tokens are what white space separates.
     Raises ValueError for an empty list or a sentence without a token.
     """
-    vocab: dict[str, int] = {}
-    for token in (token for tokens in _split(sentences) for token in tokens):
-        vocab.setdefault(token, len(vocab))
-    return vocab
+    distinct = dict.fromkeys(token for tokens in _split(sentences) for token in tokens)
+    return {token: i for i, token in enumerate(distinct)}
 
 
 def encode(tokens: Iterable[str], vocab: Mapping[str, int]) -> np.ndarray:

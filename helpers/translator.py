@@ -1,9 +1,4 @@
-"""A small translator to look into: four English words to four French ones, as notebook 12 uses it.
-
-load_translator  the one that is kept in the package; `make translator` trains it anew
-numbers_of       a layer's numbers, as blocks.encoder_layer and decoder_layer take them
-parts_of         its parts, as functions of one sentence
-"""
+"""A small translator to look into: four English words to four French ones, for notebook 12."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -68,7 +63,7 @@ def empty_translator(english: dict[str, int], french: dict[str, int]) -> Transla
 
 
 def load_translator() -> Translator:
-    """The translator that is kept in the package, ready to write."""
+    """The one that is kept in the package, ready to write; `make translator` trains it anew."""
     with np.load(KEPT, allow_pickle=False) as kept:
         arrays = dict(kept)
     words = [arrays.pop(side).tolist() for side in ("english", "french")]

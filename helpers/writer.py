@@ -12,7 +12,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
@@ -111,9 +111,6 @@ class Pieces(Sequence[str]):
 
     def __len__(self) -> int:
         return len(self._pieces)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._pieces)
 
     def _join_up(self, word: str) -> list[str]:
         """A word's pieces: of its pairs, the one learned first is joined first."""

@@ -63,20 +63,25 @@ def test_a_patch_is_the_machines_change(name):
         assert np.abs(ours - case()).max() > 1e-4
 
 
-def windowed() -> Case:
-    return drawn(0, DecoderOnly(11, 8, 6, 2, None, 1, pre_norm=True, window=2), 11)
+def windowed(*each: int | None, keep_first: int = 0) -> Case:
+    """Layers of two heads, one for each window."""
+    options = {"pre_norm": True, "window": [*each], "keep_first": keep_first}
+    return drawn(0, DecoderOnly(11, 8, 6, 2, None, len(each), **options), 11)
 
 
 SEEN = (1 / 2 + 1 / 3 + 1 / 4) / 3  # of a key that each of the last three queries sees
+LAST = (1 / 3 + 1 / 4) / 2  # of one that only the last two see
+IN_ALL, IN_TWO = [SEEN, SEEN, 1 / 2, 1 / 2], [1 / 2, 1 / 6, 1 / 4, 1 / 2]
 
 
 @pytest.mark.parametrize(("make", "ids", "chance"), [
-    (CASES["attention only"], [5, 9, 5, 9], [SEEN, SEEN, (1 / 3 + 1 / 4) / 2, (1 / 3 + 1 / 4) / 2]),
-    (windowed, [5, 5, 9, 5], [1 / 2, 1 / 6, 1 / 4, 1 / 2]),
-    (CASES["sentences"], [1, 2, 3, 4], [1 / 4, 1 / 4, 0, 0]),  # no token stands twice
+    (CASES["attention only"], [5, 9, 5, 9], [[SEEN, SEEN, LAST, LAST]] * 3),
+    (lambda: windowed(2, None), [5, 5, 9, 5], [IN_TWO] * 2 + [IN_ALL] * 2),
+    (lambda: windowed(1, keep_first=1), [5, 5, 9, 5], [[1 / 6, 1 / 2, 1 / 2, 1 / 4]] * 2),
+    (CASES["sentences"], [1, 2, 3, 4], [[1 / 4, 1 / 4, 0, 0]] * 2),  # no token stands twice
 ])  # fmt: skip
 def test_a_head_that_looks_everywhere_scores_chance(make, ids, chance):
-    """By hand, every weight alike."""
+    """By hand, every weight alike; a layer's window, and the first keys it keeps, are its own."""
     model = make().model
     attentions = [part for part in model.modules() if isinstance(part, MultiHeadAttention)]
     for attention in attentions:
@@ -85,8 +90,9 @@ def test_a_head_that_looks_everywhere_scores_chance(make, ids, chance):
     found = mechanism_scores(model, torch.tensor([ids]))
     assert found.heads == [(i, h + 1) for i, part in enumerate(attentions, 1)
                            for h in range(part.num_heads)]  # fmt: skip
-    np.testing.assert_allclose(found.chance, chance)
-    np.testing.assert_allclose(found.shares, [chance] * len(found.heads))
+    np.testing.assert_allclose(found.alike, chance)
+    np.testing.assert_allclose(found.shares, chance)
+    np.testing.assert_allclose(found.chance, np.mean(chance, axis=0))
 
 
 def test_scores_are_those_of_the_exercises():

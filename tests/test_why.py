@@ -14,7 +14,8 @@ from workshop.machine.why import EVERY, Why
 from workshop.machine.why import contributions as of_program
 
 SPEAKERS = ["gpt", "tied, post-norm", "one head, no bias", "transformer", "pre-norm transformer",
-            "notebook 12", "llama", "qwen", "mixtral", "attention only", "sinks"]  # fmt: skip
+            "notebook 12", "llama", "qwen", "mixtral", "attention only", "sinks",
+            "latent"]  # fmt: skip
 MODELS = {name: CASES[name] for name in SPEAKERS} | {
     "deep": lambda: drawn(31, DecoderOnly(11, 9, 8, 2, 12, 4, **PRE), 11),
     "deep, post-norm": lambda: drawn(32, DecoderOnly(11, 9, 8, 4, 12, 3, activation="silu"), 11),

@@ -16,31 +16,24 @@ induction       the head, the animal one back, and the link through its key are 
 off hooks       the largest difference of a link's probability or lead from that by PyTorch's hooks
 """
 
-import contextlib
-import io
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT / "tests"))
-
-from test_inside import lesson  # noqa: E402
-
-from helpers import training  # noqa: E402
-from helpers.inside import _changed, _noted, _path, _seen, _set, _texts  # noqa: E402
-from helpers.training.grammar import ADJECTIVES, NOUNS, _plural  # noqa: E402
-from helpers.writer import load_writer, manual  # noqa: E402
-from workshop.machine.of_modules import describe  # noqa: E402
-from workshop.machine.program import run  # noqa: E402
-from workshop.machine.why import LEAST, Attention, Texts, Why  # noqa: E402
+from helpers import training
+from helpers.animals import learn, two_layers
+from helpers.inside import _changed, _noted, _path, _seen, _set, _texts
+from helpers.training.grammar import ADJECTIVES, NOUNS, _plural
+from helpers.writer import load_writer, manual
+from workshop.machine.of_modules import describe
+from workshop.machine.program import run
+from workshop.machine.why import LEAST, Attention, Texts, Why
 
 COUNT = 50
 BARS = {  # of a kind of model and a figure: a least, or below 0 a most
@@ -205,10 +198,8 @@ def noun_of(pair: training.Pair, n: int) -> int:
 
 
 def of_induction(seed: int) -> Figures:
-    with contextlib.redirect_stdout(io.StringIO()):
-        made = lesson()
-        model = made["fresh"](seed)
-        made["learn"](model, seed)
+    model = two_layers(seed)
+    learn(model, seed)
     rng, named = np.random.default_rng(seed + 5), 0
     others = [{"text": rng.permutation(32)[:11].tolist()} for _ in range(20)]
 

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from helpers.layers import unwatched
 from helpers.models import Encoder
-from helpers.shapes import check_positive
+from helpers.shapes import check_positive, need
 
 
 class SentenceEncoder(nn.Module):
@@ -31,9 +31,8 @@ class SentenceEncoder(nn.Module):
         self.norm = nn.LayerNorm(d_model, eps=eps)
         self.encoder = Encoder(d_model, num_heads, d_ff, num_layers, activation=activation, eps=eps)
         self.tokenizer = tokenizer
-        if max_tokens is not None and max_tokens < 3:
-            needed = "at least 3: [CLS], a word, [SEP]"
-            raise ValueError(f"max_tokens is {max_tokens}, but must be {needed}")
+        enough = max_tokens is None or max_tokens >= 3
+        need(enough, "max_tokens", max_tokens, "at least 3: [CLS], a word, [SEP]")
         self.max_tokens = min(max_tokens or context_length, context_length)
         tokenizer.no_padding()  # batches are padded here, to their own longest sentence
         tokenizer.enable_truncation(self.max_tokens)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -77,20 +76,10 @@ class _Undrawn(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-@contextmanager
-def shapes_only() -> Iterator[None]:
-    """Within this, a new model has shapes but no values: no memory, and nothing is drawn.
-
-    Its values come with `load_state_dict(…, assign=True)`.
-    """
-    with torch.device("meta"), _Undrawn():
-        yield
-
-
 def _shape_of(make: Callable[[], Model], path: Path) -> Model:
-    """A model without values; even that has a largest size, in bytes."""
+    """A model without values, for which no memory is needed; even that has a largest size."""
     try:
-        with shapes_only():
+        with torch.device("meta"), _Undrawn():
             return make()
     except (RuntimeError, TypeError) as error:  # an overflow: torch raises now one, now the other
         raise ValueError(f"{path}: {CONFIG} asks for impossible sizes: {error}") from error

@@ -1,11 +1,4 @@
-"""Training a translator: sentences, batches, learning, and what each of its parts is worth.
-
-grammar       corpus, split, Pair
-batches       lm_pairs, combined_mask, vocabularies, examples, Examples
-learning      train, evaluate, fit, Recipe, translation_loss
-translating   translator, translate, exact_match, mean_loss, alignment
-ablations     ABLATIONS, BUILT, RECIPES, ablation, read_table
-"""
+"""Training a translator: sentences, batches, learning, and what each of its parts is worth."""
 
 from helpers.training.ablations import ABLATIONS, BUILT, RECIPES, ablation, read_table
 from helpers.training.batches import Examples, combined_mask, examples, lm_pairs, vocabularies

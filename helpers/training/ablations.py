@@ -131,12 +131,12 @@ RECIPES: dict[str, Recipe] = {
     "500 pairs, dropout": FEW,
 }
 DROPOUT = {"500 pairs, dropout": 0.1}  # it belongs to the model, not to the recipe
+LINES = [*BUILT, *ABLATIONS, *RECIPES]
 
 
 def trainings() -> list[tuple[str, int]]:
     """All lines of the table, in its order: (name, seed)."""
-    lines = [*BUILT, *ABLATIONS, *RECIPES]
-    return [(name, seed) for name in lines for seed in (FEWER if name in RECIPES else SEEDS)]
+    return [(name, seed) for name in LINES for seed in (FEWER if name in RECIPES else SEEDS)]
 
 
 def ablation(name: str, seed: int) -> Result:
@@ -144,9 +144,8 @@ def ablation(name: str, seed: int) -> Result:
 
     Raises ValueError for a name that the table does not have.
     """
-    lines = [*BUILT, *ABLATIONS, *RECIPES]
-    if name not in lines:
-        raise ValueError(f"name is {name!r}, but must be one of {', '.join(lines)}")
+    if name not in LINES:
+        raise ValueError(f"name is {name!r}, but must be one of {', '.join(LINES)}")
     training, held_out = course_corpus()
     vocabs = vocabularies(training)
     with torch.random.fork_rng([]):

@@ -28,7 +28,8 @@ class Examples(NamedTuple):
 
     def pick(self, rows: Any, pad_id: int) -> "Examples":
         """Some of the pairs, without columns that are padding in all of them."""
-        return Examples(*(_trim(ids[rows], pad_id) for ids in self))
+        picked = (ids[rows] for ids in self)
+        return Examples(*(ids[:, (ids != pad_id).any(dim=0)] for ids in picked))
 
     def to(self, device: torch.device | str) -> "Examples":
         """The same pairs on a device, the model's."""
@@ -94,7 +95,3 @@ def pad_ids(sentences: Sequence[Sequence[str]], vocab: Mapping[str, int]) -> np.
     for row, tokens in zip(ids, sentences, strict=True):
         row[: len(tokens)] = encode(tokens, vocab)
     return ids
-
-
-def _trim(ids: Tensor, pad_id: int) -> Tensor:
-    return ids[:, : int((ids != pad_id).sum(dim=1).max())]

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from helpers.layers import in_mode, unwatched
 from helpers.models import Transformer
+from helpers.shapes import need
 from helpers.training.batches import Examples
 
 Batches = Iterable[tuple[Tensor, Tensor]]
@@ -23,8 +24,7 @@ def train(model: nn.Module, batches: Batches, lr: float) -> list[float]:
     SGD with momentum 0.9 on the mean cross-entropy of model(x), (B, T, V), against y, (B, T); the
     model is in train mode. In nats. Raises ValueError unless lr is positive.
     """
-    if not lr > 0:
-        raise ValueError(f"lr is {lr}, but must be positive")
+    need(lr > 0, "lr", lr, "positive")
     optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
     model.train()
     losses = []
@@ -169,6 +169,5 @@ def _check(recipe: Recipe, pairs: int) -> None:
         "schedule": (recipe.schedule in ("line", "cosine", "flat"), "line, cosine or flat"),
         "label_smoothing": (0 <= recipe.label_smoothing < 1, "in [0, 1)"),
     }
-    for name, (holds, need) in needs.items():
-        if not holds:
-            raise ValueError(f"{name} is {getattr(recipe, name)!r}, but must be {need}")
+    for name, (holds, what) in needs.items():
+        need(holds, name, repr(getattr(recipe, name)), what)

@@ -39,8 +39,9 @@ def translate(model: Transformer, sentences: Sequence[str], english: Vocab, fren
     for some in _batches(sentences):
         source = torch.from_numpy(pad_ids([sentence.split() for sentence in some], english))
         answering, starts = model.answering(source.to(device)), [[french[START]]] * len(some)
-        written = generate(answering, starts, LONGEST - 1, end_id=french[END], cached=cached)
-        french_sentences += [_words(ids, french) for ids in written]
+        for ids in generate(answering, starts, LONGEST - 1, end_id=french[END], cached=cached):
+            words = decode((i for i in ids if i != french[END]), french)
+            french_sentences.append(" ".join(words))
     return french_sentences
 
 
@@ -89,8 +90,3 @@ def _batches(items: Sequence) -> Iterator[Sequence]:
     if not items:
         raise ValueError("there is no sentence to translate, but at least one is needed")
     return (items[start : start + TOGETHER] for start in range(0, len(items), TOGETHER))
-
-
-def _words(ids: list[int], french: Vocab) -> str:
-    """What was written, as a text, without <end>."""
-    return " ".join(decode((i for i in ids if i != french[END]), french))
