@@ -173,8 +173,9 @@ def split_heads(x: np.ndarray, num_heads: int) -> np.ndarray:
     Raises ValueError when num_heads does not divide D. Paper, section 3.2.2.
     """
     B, T, D = x.shape
-    divides = num_heads > 0 and D % num_heads == 0
-    need(divides, "num_heads", num_heads, f"a divisor of the width {D}")
+    need(
+        num_heads > 0 and D % num_heads == 0, "num_heads", num_heads, f"a divisor of the width {D}"
+    )
     return x.reshape(B, T, num_heads, D // num_heads).transpose(0, 2, 1, 3)
 
 
