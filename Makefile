@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 check test test-all test-notebooks notebooks: export MY_TRANSFORMER := off
 
 .DEFAULT_GOAL := help
-.PHONY: help lab check exercise test test-all test-notebooks notebooks measure site pictures bench bench-widgets measure-why format links fresh grade ablations seeds translator writer clean
+.PHONY: help lab check exercise test test-all test-notebooks notebooks measure site serve pictures bench bench-widgets measure-why format links fresh grade ablations seeds translator writer clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -79,8 +79,12 @@ notebooks: links format ## execute all notebooks and write them in canonical for
 measure: $(READY) ## count the minutes of the stories, print them and write them in their places
 	$(BIN)/python tools/minutes.py $(NAME)
 
-site: $(READY) ## write the notebooks as web pages into site/, with live widgets, to read offline
+site: $(READY) ## write the notebooks as web pages into site/: to read, and (with npm, once fetched) to run
+	$(BIN)/python tools/live.py
 	$(BIN)/python tools/site.py
+
+serve: site ## the same, and show it at http://localhost:8000 (from a folder, pages are only to read)
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site
 
 pictures: $(READY) ## draw the README's pictures from the machine, into .github/
 	$(BIN)/python tools/pictures.py
@@ -104,7 +108,7 @@ links: $(READY) ## write the repository's address into links and setup cells (ne
 
 KEPT := $${MY_TRANSFORMER:-notebooks/my_transformer}
 fresh: ## start the exercises again: put notebooks/my_transformer aside, under a name with the time
-	@for end in "" .py; do test ! -e "$(KEPT)$$end" || mv -v "$(KEPT)$$end" "$(KEPT)-$$(date +%F-%H%M%S)$$end"; done
+	@for end in "" .py .zip; do test ! -e "$(KEPT)$$end" || mv -v "$(KEPT)$$end" "$(KEPT)-$$(date +%F-%H%M%S)$$end"; done
 	@echo "The next right answer begins a new my_transformer."
 
 grade: $(READY) ## grade a folder of learners' notebooks: make grade FOLDER=… (options: GRADE="--workers 1")

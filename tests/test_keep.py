@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -101,12 +102,29 @@ def test_where_it_is_kept(kept, monkeypatch, place, said):
 def test_fresh_puts_all_aside_and_loses_nothing(root, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine.py").write_text("old")
+    (tmp_path / "mine.zip").write_text("saved")
     environment = os.environ | {"MY_TRANSFORMER": str(tmp_path / "mine")}
     for _ in range(2):  # the second time there is nothing to put aside
         subprocess.run(["make", "fresh"], cwd=root, env=environment, check=True)
-    folder, file = sorted(tmp_path.iterdir())
+    folder, file, saved = sorted(tmp_path.iterdir())
     assert folder.is_dir() and re.fullmatch(r"mine-[\d-]{17}", folder.name)
     assert file.name == f"{folder.name}.py" and file.read_text() == "old"
+    assert saved.name == f"{folder.name}.zip"
+
+
+def test_a_zip_that_a_page_saved_is_read_and_replaces_nothing(kept):
+    """Beside the notebook, as it came; what is no answer in it stays out."""
+    assert kept() == KEPT
+    before = FILE.read_bytes()
+    with zipfile.ZipFile("my_transformer.zip", "w") as pack:
+        pack.writestr("my_transformer/softmax_row.py", "softmax_row = len")
+        pack.writestr("my_transformer/softmax.py", "def softmax(x): return x * 7")
+        pack.writestr("my_transformer/../../out.py", "no")
+    assert mine.softmax(2) == 14
+    assert FILE.read_bytes() == before and not Path("../out.py").exists()
+    assert keep.kept_names()[0] == {"softmax", "softmax_row"}
+    Path("my_transformer.zip").write_bytes(b"PK broken")
+    assert keep.kept_names()[0] == {"softmax", "softmax_row"}
 
 
 def test_runs_that_compare_or_save_keep_nothing(root):

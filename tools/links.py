@@ -14,6 +14,7 @@ PLACE = re.compile(
     r"|https://colab\.research\.google\.com/github/)([\w.-]+/[\w.-]+?)(?=\.git\b|[^\w.-]|$)",
     re.MULTILINE,
 )
+SITE = re.compile(r"https://[\w-]+\.github\.io/[\w.-]+/")  # where its workflow publishes it
 
 
 def repository(root: Path = ROOT) -> str:
@@ -26,7 +27,9 @@ def stamp(root: Path = ROOT, new: str = "") -> None:
     repo = new or repository(root)
     for path in [root / "pyproject.toml", root / "README.md", *root.glob("notebooks/*.ipynb")]:
         text = path.read_text(encoding="utf-8")
-        if (stamped := PLACE.sub(rf"\g<1>{repo}", text)) != text:
+        owner, name = repo.split("/")
+        stamped = SITE.sub(f"https://{owner}.github.io/{name}/", PLACE.sub(rf"\g<1>{repo}", text))
+        if stamped != text:
             path.write_text(stamped, encoding="utf-8", newline="\n")
             print(f"{path.name}: stamped")
 

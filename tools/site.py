@@ -4,7 +4,8 @@
 
 nbconvert puts a notebook into site/page.html, beside this file: sections lie in sections, and each
 code cell tells its number, its kind and its source. Formulas are MathML, pictures lie inside, and
-host.js brings the widgets to life. search.js is minisearch with what all pages say.
+host.js brings the widgets to life. search.js is minisearch with what all pages say. Where
+tools/live.py has put Python into site/live, the pages run their cells.
 """
 
 import base64
@@ -224,15 +225,16 @@ def digest(program: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(program.encode()).digest()).decode()}'"
 
 
-def page(notebooks: dict, here: str) -> str:
-    """The page of one of the notebooks; it lists them all."""
+def page(notebooks: dict, here: str, live: str = "") -> str:
+    """The page of one of the notebooks; it lists them all. `live`: where its cells' Python lies."""
     notebook, scripts = notebooks[here], map(part, ("contents.js", "find.js", "host.js"))
     saved = notebook.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
     models = {name: model for name, model in saved.items() if "_esm" in model["state"]}
     state = json.dumps(models, ensure_ascii=False).replace("<", "\\u003c")
     titles = {name: introduction(other)[0] for name, other in notebooks.items()}
     told = {"here": here, "titles": titles, "about": introduction(notebook)[1], "view": VIEW}
-    told |= {"models": models, "state": state, "style": part("page.css")}
+    style = part("page.css") + (part("live/live.css") if live else "")
+    told |= {"models": models, "state": state, "style": style, "live": live}
     told |= {"programs": {digest(text): text for text in scripts}}
     return EXPORTER.from_notebook_node(cut(notebook), told)[0]
 
@@ -291,7 +293,9 @@ def search(notebooks: dict) -> str:
 def build(folder: Path = ROOT / "notebooks", site: Path = ROOT / "site") -> None:
     """Write all pages and what the search knows; remove the pages of notebooks that are gone."""
     notebooks = course(folder)
-    made = {name: page(notebooks, name) for name in notebooks} | {"search.js": search(notebooks)}
+    live = "".join(f"live/{path.name}/" for path in site.glob("live/*"))  # one, or none
+    made = {name: page(notebooks, name, live) for name in notebooks}
+    made["search.js"] = search(notebooks)
     site.mkdir(exist_ok=True)
     for old in {path.name for path in site.glob("*.html")} - set(made):
         (site / old).unlink()

@@ -1,14 +1,17 @@
 """Keep answers that pass, each in its own file: my_transformer/softmax.py, beside the notebook.
 
-MY_TRANSFORMER names another folder; with `off` nothing is kept or read. What earlier versions kept
-in one my_transformer.py is read where no newer file holds it, and never written.
+MY_TRANSFORMER names another folder; with `off` nothing is kept or read. A my_transformer.zip that a
+page of the site has saved, beside the notebook, fills what the folder lacks. What earlier versions
+kept in one my_transformer.py is read where no newer file holds it, and never written.
 """
 
+import contextlib
 import os
 import re
 import sys
 import tempfile
 import traceback
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +30,7 @@ OLDER = (
     rb"exercises|checks|colours|drawings|mine|shown|widgets)\b(?:(?<=exercises)\.\w+)?"
 )
 MOVED = {b"checks.observe": b"checks.sandbox", b"exercises": b"mine", b"shown": b"tables"}
+MINE = re.compile(r"my_transformer/\w+\.py")  # in a zip of the site
 FOUND: dict[Path, tuple] = {}  # when a file was read last, and the module or what stops it
 RUNNING: dict[Path, ModuleType] = {}  # what runs just now, or is tried in the place of a file
 
@@ -49,6 +53,7 @@ def keep(function: Callable, known: Exercise, tensors: bool) -> str:
     except Exception as error:  # a right answer stays right, whatever its source looks like
         return f"Right, and not kept: {error if isinstance(error, Obstacle) else repr(error)}."
     home = ": the files panel on the left downloads it" if "google.colab" in sys.modules else ""
+    home = ", in this browser" if sys.platform == "emscripten" else home
     return f"Kept in `{path}`{home}."
 
 
@@ -110,7 +115,8 @@ def replace(path: Path, text: str) -> None:
 
 def own(name: str) -> object:
     """The learner's own of a name, None without one, an Obstacle where it cannot be read."""
-    where = folder()
+    if where := folder():
+        unpack(where)
     for path in (where / f"{name}.py", where.parent / f"{where.name}.py") if where else ():
         found = read(path)
         value = found if isinstance(found, Obstacle) else getattr(found, name, None)
@@ -118,6 +124,18 @@ def own(name: str) -> object:
         if value is not None and (value is found or not ours):
             return value
     return None
+
+
+def unpack(where: Path) -> None:
+    """Put answers of a zip beside the folder into it, but none in the place of another."""
+    zipped = where.with_name(f"{where.name}.zip")
+    with contextlib.suppress(OSError, zipfile.BadZipFile):
+        whole = zipfile.ZipFile(zipped)
+        for name in whole.namelist():
+            path = where / name.rpartition("/")[2]
+            if MINE.fullmatch(name) and not os.path.lexists(path):
+                where.mkdir(exist_ok=True)
+                path.write_bytes(whole.read(name))
 
 
 def read(path: Path) -> ModuleType | Obstacle | None:

@@ -2,7 +2,7 @@
 
 On Linux the probes run in a fork of this process: whatever the function does — loop for ever, call
 `sys.exit`, fill the memory, change a module — stays there, and ends with it. Elsewhere they run in
-a thread that is interrupted when the time is over.
+a thread that is interrupted when the time is over; in a browser, which has none, by a clock.
 """
 
 import builtins
@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from workshop.checks.clock import clock
 from workshop.checks.compare import Opaque, Raised, TimedOut, same
 from workshop.checks.lines import pack, unpack
 from workshop.exercises.exercise import About, Exercise, Probe, Untested
@@ -413,11 +414,18 @@ def _in_a_thread(work: Work, seconds: float) -> Lines:
     thread = threading.Thread(target=quiet, daemon=True)
     with undisturbed():
         if not has_threads():
-            quiet()
-            return lines, False, None
+            return lines, False, _in_turn(quiet, seconds)
         thread.start()
         late = _interrupt(thread, seconds)
     return lines, False, late
+
+
+def _in_turn(work: Callable[[], None], seconds: float) -> TimedOut | None:
+    """Run it here, within the time; where no clock can run, without one."""
+    began, limited = time.monotonic(), hasattr(sys, "monitoring")  # since Python 3.12
+    with clock(seconds, OutOfTime) if limited else contextlib.nullcontext():
+        work()
+    return TimedOut() if limited and time.monotonic() - began > seconds else None
 
 
 @functools.cache

@@ -1,0 +1,5 @@
+"""What shows values."""
+
+from tab.outputs import display
+
+__all__ = ["display"]
