@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import html
+import io
 import json
 import re
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -252,3 +254,59 @@ def test_verdicts_stand_on_the_page(site):
     assert len(page.all("details")) == 3 and len(page.all("script")) == 4
     assert not page.all("img")
     assert "not attempted" in page.prose and made[1].text not in page.prose
+
+
+def test_a_live_page_may_load_its_own_programs_and_nothing_else(site, notebooks):
+    """One script more, its worker, and what lies beside it; the text is that of the other page."""
+    name = "05_softmax.html"
+    plain, live = site.page(notebooks, name), site.page(notebooks, name, "live/abc/")
+    page = Markup(live)
+    assert [s["src"] for s in page.all("script") if "src" in s] == ["live/abc/cells.js"]
+    (policy,) = (m["content"] for m in page.all("meta") if "http-equiv" in m)
+    assert "worker-src 'self'; connect-src 'self';" in policy and "http" not in policy
+    assert 0 < len(live.encode()) - len(plain.encode()) < 5_000
+    assert "You can write these functions here" in page.prose and "runs no code" not in page.prose
+    assert (
+        "runs no code"
+        in Markup(site.page(notebooks, "13_train_a_translator.html", "live/a/")).prose
+    )
+
+
+@pytest.fixture
+def live(ci, monkeypatch, tmp_path):
+    """`tools/live.py`, which has fetched nothing yet."""
+    program = ci("live")
+    monkeypatch.setattr(program, "CACHE", tmp_path / "cache")
+    return program
+
+
+def test_what_is_fetched_is_held_to_its_sum(live):
+    """Another file stops the build by its name; of a zip it counts what is in it."""
+    for name in live.SUMS:
+        data = zipped({"a": b"1"}) if name == "packages.zip" else b"another"
+        with pytest.raises(SystemExit, match=re.escape(f"{name} is not what it was")):
+            live.held(data, name)
+    files = {"a": b"1" * 99, "b": b"2"}
+    told = (files, 0), (dict(reversed(files.items())), 8), (files | {"b": b"3"}, 8)
+    sums = [live.digest_of(zipped(*each), "packages.zip") for each in told]
+    assert sums[0] == sums[1] != sums[2]
+
+
+def zipped(files: dict[str, bytes], how: int = 0) -> bytes:
+    """A zip, packed or not."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", how) as pack:
+        for name, data in files.items():
+            pack.writestr(name, data)
+    return made.getvalue()
+
+
+def test_without_npm_the_pages_are_to_read(live, monkeypatch, tmp_path, capsys):
+    """One line says so; what an earlier run had made goes."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    site = tmp_path / "site"
+    (site / "live/old").mkdir(parents=True)
+    (site / "sw.js").write_text("old")
+    live.build(site)
+    assert [*site.iterdir()] == []
+    assert capsys.readouterr().out.startswith("The pages are to read, they run nothing: `npm pack")

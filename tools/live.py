@@ -8,6 +8,7 @@ Without a network, or without npm, site/live goes, and the pages are to read.
 """
 
 import base64
+import contextlib
 import gzip
 import hashlib
 import io
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import urllib.request
 import zipfile
 from pathlib import Path
@@ -124,18 +126,21 @@ def prepared() -> Path:
     mark = hashlib.sha256(b"".join(path.read_bytes() for path in [*parts, PARTS / "compile.mjs"]))
     folder = CACHE / mark.hexdigest()[:12]
     if not (folder / "lock.json").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        making = CACHE / "making"
-        shutil.rmtree(making, ignore_errors=True)
-        making.mkdir(parents=True)
-        lock = core(making)
-        (making / "packages.zip").write_bytes(asset() or packages(making, lock))
-        (making / "editor.js").write_bytes(editor())
-        own = sorted((CACHE / "editor/node_modules").rglob("LICENSE*"))
-        texts = [f"{RULE}{path.parent.name}, in editor.js\n\n{path.read_text()}" for path in own]
-        (making / "licences.txt").write_text("".join(texts), "utf-8")
-        making.rename(folder)
+        with aside() as name:
+            making = Path(name, "made")
+            making.mkdir()
+            lock = core(making)
+            (making / "packages.zip").write_bytes(asset() or packages(making, lock))
+            (making / "editor.js").write_bytes(editor(making))
+            with contextlib.suppress(OSError):  # another was faster
+                making.rename(folder)
     return folder
+
+
+def aside() -> tempfile.TemporaryDirectory:
+    """A folder of one's own for a moment: tests make the site side by side."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(dir=CACHE)
 
 
 def core(folder: Path) -> dict:
@@ -182,16 +187,19 @@ def asset() -> bytes | None:
     return data if digest_of(data, "packages.zip") == SUMS["packages.zip"] else None
 
 
-def editor() -> bytes:
-    """CodeMirror as one module."""
-    folder = CACHE / "editor"
-    folder.mkdir(exist_ok=True)
-    for name in ("package.json", "editor.mjs"):
-        shutil.copy(PARTS / name, folder)
-    run(["npm", "install", "--silent", "--no-audit", "--no-fund"], folder)
-    bundle = ["node_modules/.bin/esbuild", "editor.mjs", "--bundle", "--minify", "--format=esm"]
-    run([*bundle, "--legal-comments=none", "--outfile=editor.js", "--log-level=error"], folder)
-    return held((folder / "editor.js").read_bytes(), "editor.js")
+def editor(making: Path) -> bytes:
+    """CodeMirror as one module; its licences beside."""
+    with aside() as folder:
+        for name in ("package.json", "editor.mjs"):
+            shutil.copy(PARTS / name, folder)
+        run(["npm", "install", "--silent", "--no-audit", "--no-fund"], folder)
+        bundle = ["node_modules/.bin/esbuild", "editor.mjs", "--bundle", "--minify"]
+        told = ["--format=esm", "--legal-comments=none", "--outfile=editor.js"]
+        run([*bundle, *told, "--log-level=error"], folder)
+        own = sorted(Path(folder, "node_modules").rglob("LICENSE*"))
+        texts = [f"{RULE}{path.parent.name}, in editor.js\n\n{path.read_text()}" for path in own]
+        (making / "licences.txt").write_text("".join(texts), "utf-8")
+        return held(Path(folder, "editor.js").read_bytes(), "editor.js")
 
 
 def wheel(spec: str) -> bytes:
@@ -211,14 +219,15 @@ def wheel(spec: str) -> bytes:
 
 def pulled(command: list[str], pattern: str) -> bytes:
     """What an ordinary client fetches, unless it lies here already. Raises NotHere."""
-    CACHE.mkdir(parents=True, exist_ok=True)
     if not (found := sorted(CACHE.glob(pattern))):
-        run(command, CACHE)
-        found = sorted(CACHE.glob(pattern))
+        with aside() as folder:
+            run(command, folder)
+            (new,) = Path(folder).glob(pattern)
+            found = [new.rename(CACHE / new.name)]
     return found[0].read_bytes()
 
 
-def run(command: list[str], folder: Path) -> None:
+def run(command: list[str], folder: str | Path) -> None:
     """Run a program. Raises NotHere if it is missing or fails."""
     try:
         subprocess.run(
@@ -269,12 +278,13 @@ def course(core: Path) -> bytes:
 
 def compiled(core: Path, name: str, files: dict[str, bytes]) -> bytes:
     """A zip of files, with the bytecode of that Python."""
-    path = CACHE / name
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
-        for each, data in sorted(files.items()):
-            pack.writestr(zipfile.ZipInfo(each), data)
-    run(["node", str(PARTS / "compile.mjs"), str(core), str(path)], CACHE)
-    return path.read_bytes()
+    with aside() as folder:
+        path = Path(folder, name)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
+            for each, data in sorted(files.items()):
+                pack.writestr(zipfile.ZipInfo(each), data)
+        run(["node", str(PARTS / "compile.mjs"), str(core), str(path)], CACHE)
+        return path.read_bytes()
 
 
 if __name__ == "__main__":

@@ -3,7 +3,10 @@
 Without a browser these tests skip; with REQUIRE_BROWSER=1 in the environment they fail instead.
 """
 
+import functools
+import http.server
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -117,3 +120,38 @@ def axe_source(pytestconfig) -> str:
 def axe(axe_source):
     """`axe(root)`: what axe-core finds wrong in a widget, one readable string per violation."""
     return lambda root: violations(root, axe_source)
+
+
+class Served(http.server.SimpleHTTPRequestHandler):
+    """Python's own server, which notes what it sends."""
+
+    sent: list[tuple[str, int]] = []  # noqa: RUF012
+
+    def copyfile(self, source, outputfile):
+        data = source.read()
+        self.sent.append((self.path, len(data)))
+        outputfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="package")
+def made(ci, tmp_path_factory):
+    """The live site."""
+    folder = tmp_path_factory.mktemp("live")
+    ci("live").build(folder)
+    ci("site").build(site=folder)
+    if not (folder / "live").exists():
+        without("Python for the browser could not be fetched")
+    return folder
+
+
+@pytest.fixture(scope="package")
+def address(made):
+    """Where it is served."""
+    handler = functools.partial(Served, directory=str(made))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()

@@ -1,16 +1,18 @@
 """The live pages of `make site` in the browser, from a server that sets no headers."""
 
-import functools
-import http.server
-import threading
+import inspect
+import json
+import re
 import time
 import zipfile
 
 import pytest
+from learners import answers as recorded
 
 from browser.axe import AXE, TAGS
-from browser.conftest import without
+from browser.conftest import Served
 from browser.test_site import STICKS_OUT
+from workshop.exercises import exercises
 
 NOTEBOOKS = [f"{i:02}" for i in range(12)]
 SETTLED = "ok", "torch", "error"
@@ -27,41 +29,6 @@ WRONG = "def softmax_row(scores):\n    return np.exp(scores)"
 RIGHT = "def softmax_row(scores):\n    e = np.exp(scores)\n    return e / e.sum()"
 ENDLESS = "def softmax_row(scores):\n    while True:\n        scores = scores + 1"
 HUNGRY = "def softmax_row(scores):\n    return [np.empty(10**8) for _ in range(100)]"
-
-
-class Served(http.server.SimpleHTTPRequestHandler):
-    """Python's own server, which notes what it sends."""
-
-    sent: list[tuple[str, int]] = []  # noqa: RUF012
-
-    def copyfile(self, source, outputfile):
-        data = source.read()
-        self.sent.append((self.path, len(data)))
-        outputfile.write(data)
-
-    def log_message(self, *_):
-        pass
-
-
-@pytest.fixture(scope="module")
-def made(ci, tmp_path_factory):
-    """The live site."""
-    folder = tmp_path_factory.mktemp("live")
-    ci("live").build(folder)
-    ci("site").build(site=folder)
-    if not (folder / "live").exists():
-        without("Python for the browser could not be fetched")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def address(made):
-    """Where it is served."""
-    handler = functools.partial(Served, directory=str(made))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
 
 
 class Reader:
@@ -382,3 +349,50 @@ def test_a_page_in_a_folder_is_to_read(browser, made):
     page.goto(next(made.glob("05*.html")).as_uri())
     assert page.get_by_role("button", name="Run all").count() == 0 and not faults
     page.close()
+
+
+# Answers for tensors, by methods that arrays lack: here they raise, on the desktop they are tried
+# on tensors too.
+FOR_TENSORS = {"attention_scores", "merge_heads", "share_heads", "split_heads"}
+PYTORCH = re.compile(
+    r"torch|\bF\.|\bnn\.|tensor|unsqueeze|masked_fill|chunk|\bdim=|keepdim=|\.size\("
+)
+
+
+def graded(answers):
+    """What the check says to each of [[exercise, source], …]: here, and in the page."""
+    import linecache
+    import random
+
+    from workshop.checks import grade
+    from workshop.exercises import exercises
+    from workshop.exercises.exercise import at_hand
+
+    known = [e for e in exercises().values() if e.backends[0] == "numpy"]
+    names = {e.name: e.reference for e in known if "torch" not in e.solution}
+    names |= at_hand(torch=False) | {"random": random}
+    found = []
+    for i, (name, source) in enumerate(answers):
+        scope = dict(names)
+        linecache.cache[f"<{i}>"] = (len(source), None, source.splitlines(True), f"<{i}>")
+        exec(compile(source, f"<{i}>", "exec"), scope)
+        verdict = grade(scope[name], name)
+        found.append([verdict.status, verdict.mistake, verdict.message])
+    return found
+
+
+def test_verdicts_are_those_of_the_desktop(known):
+    """On all recorded answers of 00 to 11 that need no PyTorch, but those for tensors."""
+    here = {e.name for e in exercises().values() if e.notebook <= "11" and e.backends[0] == "numpy"}
+    told = [a for a in recorded() if a.exercise in here and not PYTORCH.search(a.source)]
+    asked = [[a.exercise, a.source] for a in told]
+    page = known.open("05")
+    code = f"import json\n{inspect.getsource(graded)}\n"
+    code += f"print(json.dumps(graded(json.loads({json.dumps(json.dumps(asked))}))))"
+    write(page, "so-far-computed", code)
+    press(page, f"Run cell {number(page, 'so-far-computed')}", 400)
+    here = json.loads(page.locator("#cell-so-far-computed>.outputs").inner_text())
+    page.close()
+    others = [a for a, x, y in zip(told, graded(asked), here, strict=True) if x != y]
+    assert len(told) > 800 and len(others) < 10
+    assert {a.exercise for a in others} <= FOR_TENSORS

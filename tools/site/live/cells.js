@@ -47,7 +47,7 @@ async function kept(prefix) {
 
 async function begin() {
   const service = navigator.serviceWorker;
-  const here = await globalThis.caches?.has(`live ${home.pathname.split("/").at(-2)}`);
+  const here = await globalThis.caches?.match(new URL("packages.zip", home));
   say(here ? "Python starts." : `Python comes, once: ${MEGABYTES} MB. It stays in this browser.`);
   if (service && !service.controller) {
     const taken = new Promise((done) => service.addEventListener("controllerchange", done));
@@ -57,7 +57,8 @@ async function begin() {
   for (const each of own) fetch(each).catch(() => {}); // they stay too, for days without a network
   if (typeof WebAssembly === "undefined") throw new Error("this browser has no WebAssembly");
   worker = new Worker(new URL("worker.js", home), { type: "module" });
-  interrupts = globalThis.crossOriginIsolated && new Uint8Array(new SharedArrayBuffer(1));
+  const shared = globalThis.crossOriginIsolated && globalThis.SharedArrayBuffer; // not in all WebKits
+  interrupts = shared && new Uint8Array(new SharedArrayBuffer(1));
   worker.onmessage = ({ data }) => hear[data.kind](data);
   bar.hidden = false;
   await asked({ do: "start", interrupts, files: await kept("file ") });
