@@ -26,10 +26,8 @@ X = np.array([[0, 0, 0], [0, 1, 3], [1, 0, 2], [2, 2, 0], [0, 0, 0], [4, 0, 1]])
 W_Q, W_K = np.eye(3)[:, :2], np.eye(3)[:, ::2] / 2  # so that S is not S.T
 Q, K, V = X @ W_Q, X @ W_K, X @ W_Q
 S = Q @ K.T
-A, CAUSAL, UNSCALED = (
-    np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
-    for s in (S / 2**0.5, np.where(np.tri(6), S / 2**0.5, -np.inf), S)
-)
+A, CAUSAL = (np.exp(s) / np.exp(s).sum(axis=1, keepdims=True)
+             for s in (S / 2**0.5, np.where(np.tri(6), S / 2**0.5, -np.inf)))  # fmt: skip
 C = A @ V
 SECOND = Q[3, 1] * K[:, 1]  # the second head's scores, divided by √1
 A_2 = np.exp(SECOND) / np.exp(SECOND).sum()
@@ -76,8 +74,6 @@ def cases(words):
                          [*first[:2], first[3], last[0], *last[2:]], "notebook 05 opens it"),
         "head, causal": (head(words, causal=True), [*first, (S[3, :4] / np.sqrt(2), 2), *causal],
                          "masked the 0.00, shop 2.12, sells 2.12, apple 1.41, and −∞, banana −∞"),
-        "head, unscaled": (head(words, scaled=False), None,
-                           f"score {each(S[3], 1)}; weight {each(UNSCALED[3], 4)}"),
         "head, by hand": (head(words, weights=[0, 0, 0, 0.5, 0, 0.5]), None, "context 3.00, 1.00."),
         "head 2": (head(words, num_heads=2, head=2), [(X, 1), (K[:, 1:], 1), (Q[3, 1], 1),
                    (SECOND, 1), (SECOND, 1), (V[:, 1:], 1), (A_2, 2), (A_2 * V[:, 1], 2),

@@ -36,7 +36,7 @@ def drawn(monkeypatch):
     lines = {f"line {i}": [i, i + 1] for i in range(6)}
     made = {
         "bars": figures.bars({"p": [0.5, 0.2, 0.3]}, ["your", "<c>", "starts"], ylabel="p"),
-        "curves": figures.curves([0, 1], lines, xlabel="x", ylabel="y", alt="six", title="six"),
+        "curves": figures.curves([0, 1], lines, xlabel="x", ylabel="y", alt="six"),
         "loss": loss_curve([3.0, 2.0, 1.0], 3),
         "question": predict("Why?", ["a", "b", "c"], answer="a").picture(),
     }

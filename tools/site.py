@@ -201,6 +201,7 @@ def welcome():
     """The machine to touch, then the README without its pictures of it and their first lines."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     text = re.sub(r"[^\n]+\n\n!\[[^\]]*\]\(\.github/[^)]*\)\n\n", "", text)
+    text = re.sub(r"\*\*\[Read and run it[^\n]+\n[^\n]+\n\n", "", text)  # here it is
     title, rest = text.split("\n", maxsplit=1)
     notebook = alive(apple=apple())
     notebook.cells.insert(0, new_markdown_cell(f"{title}\n\n{WELCOME}", id="welcome"))

@@ -81,31 +81,23 @@ def canvas(
 def bars(panels: Mapping[str, Sequence[float]], labels: Sequence[str], *, ylabel: str = "",
          decimals: int = 2, alt: str | None = None) -> Picture:  # fmt: skip
     """Draw one bar chart per panel, side by side, with the number on each bar."""
-    figure, axes = canvas(
-        max(4.0, len(panels) * (0.42 * len(labels) + 0.6)),
-        2.7,
-        columns=len(panels),
-        squeeze=False,
-        sharey=True,
-    )
+    width = max(4.0, len(panels) * (0.42 * len(labels) + 0.6))
+    figure, axes = canvas(width, 2.7, columns=len(panels), squeeze=False, sharey=True)
+    axes[0, 0].set_ylabel(ylabel)
+    spoken = []
     for ax, (title, values) in zip(axes[0], panels.items(), strict=True):
         drawn = ax.bar(range(len(labels)), values, color=COLOURS[0])
         ax.bar_label(drawn, [number(v, decimals) for v in values], fontsize=9)
         ax.set_xticks(range(len(labels)), plain(labels), rotation=40, ha="right")
         ax.set_title(*plain([title]))
         ax.margins(y=0.15)
-    axes[0, 0].set_ylabel(ylabel)
-    spoken = "; ".join(
-        f"{title}: "
-        + ", ".join(f"{n} {number(v, decimals)}" for n, v in zip(labels, values, strict=True))
-        for title, values in panels.items()
-    )
-    return Picture(figure, alt or f"Bar chart. {spoken}.")
+        named = zip(labels, values, strict=True)
+        spoken.append(f"{title}: {', '.join(f'{n} {number(v, decimals)}' for n, v in named)}")
+    return Picture(figure, alt or f"Bar chart. {'; '.join(spoken)}.")
 
 
 def curves(x: Sequence[float], lines: Mapping[str, Sequence[float]], *, xlabel: str, ylabel: str,
-           alt: str, title: str = "", xscale: str = "linear",
-           yscale: str = "linear") -> Picture:  # fmt: skip
+           alt: str, xscale: str = "linear", yscale: str = "linear") -> Picture:  # fmt: skip
     """Draw lines over a common axis, told apart by colour, dash and marker.
 
     The names of more than four stand beside the axes, where they cover none.
@@ -114,7 +106,7 @@ def curves(x: Sequence[float], lines: Mapping[str, Sequence[float]], *, xlabel: 
     figure, ax = canvas(8.4 if beside else 6.4, 3.2)
     for label, y in zip(plain(lines), lines.values(), strict=True):
         ax.plot(x, y, label=label)
-    ax.set(xlabel=xlabel, ylabel=ylabel, title=title, xscale=xscale, yscale=yscale)
+    ax.set(xlabel=xlabel, ylabel=ylabel, xscale=xscale, yscale=yscale)
     if len(lines) > 1:
         outside = {"loc": "center left", "bbox_to_anchor": (1, 0.5)} if beside else {}
         ax.legend(frameon=False, **outside)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workshop.arguments import as_array, as_labels, as_names, as_text, as_whole, labels_of, number
+from workshop.arguments import as_array, as_labels, as_text, as_whole, labels_of, number
 from workshop.colours import OF, colour_of, size
 
 
@@ -53,10 +53,9 @@ def show(array: Any, rows: Sequence[Any] | None = None, columns: Sequence[Any] |
     if array.dtype.kind in "UO":
         as_labels("array", list(array.flat))  # nothing but words and numbers
     texts, markups = [], []
-    grounds = _matrices(
-        _grounds(array, colour) if colours is None else _by_row(array, colours), title
-    )
-    for (name, matrix), (_, ground) in zip(_matrices(array, title), grounds, strict=True):
+    grounds = _grounds(array, colour) if colours is None else _by_row(array, colours)
+    both = _matrices(array, title), _matrices(grounds, title)
+    for (name, matrix), (_, ground) in zip(*both, strict=True):
         if matrix is None:
             texts.append(name)
             markups.append(_tag("div", name, "padding:2px .5em"))
@@ -84,17 +83,9 @@ def _labelled(
 ) -> tuple[list[list[str]], list[str], list[str]]:
     """The numbers of a table as they are written, its row names and its headings, maybe none."""
     grid = np.atleast_2d(array)
-    names, head = (
-        None if labels is None else as_names(name, labels)
-        for name, labels in (("rows", rows), ("columns", columns))
-    )
-    for name, labels, count in (("rows", names, len(grid)), ("columns", head, grid.shape[1])):
-        if labels is not None and len(labels) != count:
-            raise ValueError(
-                f"{name} has {len(labels)} labels, but the array {array.shape} needs {count}"
-            )
-    cells = [[number(value, decimals) for value in row] for row in grid]
-    return cells, names or [], head or []
+    names = [] if rows is None else labels_of("rows", rows, len(grid))
+    head = [] if columns is None else labels_of("columns", columns, grid.shape[1])
+    return [[number(value, decimals) for value in row] for row in grid], names, head
 
 
 def table_text(cells: list[list[str]], names: Sequence[str], head: Sequence[str]) -> str:

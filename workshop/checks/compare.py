@@ -238,9 +238,8 @@ def _difference_of_arrays(expected: np.ndarray, obtained: np.ndarray, whole: boo
     count = "All" if wrong.all() else f"{wrong.sum()} of {wrong.size}"
     related = _relation(expected, obtained)
     told = [text for text in (_not_finite(obtained), related, _sums(expected, obtained)) if text]
-    return " ".join(
-        told if related or (told and wrong.all()) else [*told, f"{count} numbers differ."]
-    )
+    enough = related or (told and wrong.all())
+    return " ".join(told if enough else [*told, f"{count} numbers differ."])
 
 
 def _difference_of_shapes(expected: np.ndarray, obtained: np.ndarray) -> str:

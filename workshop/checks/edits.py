@@ -58,9 +58,8 @@ class Editor:
         self.known = lent_expressions(function, solution)
 
     def edits(self) -> Iterator[Edit]:
-        yield from self.at_each_place(
-            self.siblings, self.operators, self.call_keywords, self.orders
-        )
+        first = self.siblings, self.operators, self.call_keywords, self.orders
+        yield from self.at_each_place(*first)
         yield from self.same_keyword_everywhere()
         yield from self.at_each_place(self.constants, self.other_names)
         yield from self.exchanges()

@@ -3,16 +3,8 @@
 import ast
 from collections import Counter
 
-from workshop.checks.syntax import (
-    Definition,
-    arguments,
-    called,
-    distance,
-    locals_of,
-    operands,
-    pairs,
-    words,
-)
+from workshop.checks import syntax
+from workshop.checks.syntax import Definition, called, distance, locals_of, pairs, words
 
 MOST = 8  # words that an edit may change
 SLACK = 2  # by which it may lead away from the solution, in words that stand there
@@ -27,7 +19,7 @@ class Rules:
         trees = answer, solution
         self.bag, self.target = (words(ast.unparse(t), locals_of(t)) for t in trees)
         self.read, self.odd = reads(answer), senseless(answer)
-        self.arguments = arguments(answer)
+        self.arguments = syntax.arguments(answer)
         self.before, self.goal = map(pairs, trees)
 
     def allow(self, changed: Definition, text: str) -> bool:
@@ -94,7 +86,7 @@ def in_operation(n: ast.BinOp) -> int:
 
 def in_call(n: ast.Call) -> int:
     """The same argument twice, the mean of a mean, a function of itself, a new module's method."""
-    name, first = called(n), next(iter(operands(n)), None)
+    name, first = called(n), next(iter(syntax.operands(n)), None)
     inside = (called(m) for a in n.args for m in ast.walk(a))
     count = name in TWICE and len({ast.unparse(a) for a in n.args}) < len(n.args)
     count += name in REDUCED and name in inside

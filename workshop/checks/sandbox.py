@@ -451,8 +451,7 @@ def _interrupt(thread: threading.Thread, seconds: float) -> TimedOut | None:
     late = TimedOut(waited=used < seconds) if thread.is_alive() else None
     end = time.monotonic() + 1
     while thread.is_alive() and time.monotonic() < end:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
-        )
+        late_one, error = ctypes.c_ulong(thread.ident), ctypes.py_object(OutOfTime)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(late_one, error)
         thread.join(0.05)
     return late

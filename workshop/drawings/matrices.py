@@ -106,9 +106,8 @@ def side_by_side(sheet: Sheet, grids: Sequence[Grid], titles: Sequence[str], sig
     for drawn, title, lit in zip(grids, titles, lits, strict=False):
         top, names = y - CELL * len(drawn.values) / 2, () if boxes else rows
         around = max(wide(title, bold=True) - drawn.width, 0) / 2
-        box = sheet.matrix(
-            x + around, top, drawn, title=title, rows=names, columns=columns, lit=lit, slot=slot
-        )
+        look = {"title": title, "rows": names, "columns": columns, "lit": lit, "slot": slot}
+        box = sheet.matrix(x + around, top, drawn, **look)
         boxes.append(box)
         x = box.right[0] + around + apart
     for sign, before, after in zip(signs, boxes, boxes[1:], strict=False):

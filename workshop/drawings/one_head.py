@@ -42,7 +42,7 @@ _DECIMALS = (2, 2, 2), (3, 3, 3), (3, 2, 2), (4, 3, 3), (4, 3, 2), (3, 2, 1)
 
 
 def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: Any = None,
-         scaled: bool = True, causal: bool = False, lit: str | Iterable[str] | None = None,
+         causal: bool = False, lit: str | Iterable[str] | None = None,
          closed: Iterable[str] = (), num_heads: int = 1, head: int = 1) -> Drawing:  # fmt: skip
     """Draw one word's way through attention: its query, all keys, scores, weights, what is added.
 
@@ -55,12 +55,11 @@ def head(tokens: Any, X: Any, Q: Any, K: Any, V: Any, asker: Any, *, weights: An
     """
     words = given.tokens_of("tokens", tokens)
     at = given.place_of("asker", asker, words)
-    switches = given.as_switch("scaled", scaled), given.as_switch("causal", causal)
     num_heads = given.as_whole("num_heads", num_heads, 1, given.MOST)
     head = given.as_whole("head", head, 1, num_heads)
     cut = len(words), num_heads, head
     Q, K, V = _of_head("Q", Q, *cut), _of_head("K", K, *cut), _of_head("V", V, *cut)
-    arrays = _attend(len(words), at, X, Q, K, V, weights, *switches)
+    arrays = _attend(len(words), at, X, Q, K, V, weights, given.as_switch("causal", causal))
     full = given.chosen_of("lit", lit or arrays, arrays)
     way = _Way(words, at, arrays, full, given.chosen_of("closed", closed, arrays))
     way.notes = {"scaled": f"÷ √{Q.shape[1]}"} | ({} if weights is None else {"weights": "changed"})
@@ -80,14 +79,12 @@ def _of_head(name: str, array: Any, T: int, num_heads: int, head: int) -> np.nda
     return np.split(array, num_heads, axis=1)[head - 1]
 
 
-def _attend(T: int, at: int, X: Any, Q: Any, K: Any, V: Any, weights: Any, scaled: bool,
+def _attend(T: int, at: int, X: Any, Q: Any, K: Any, V: Any, weights: Any,
             causal: bool) -> dict[str, np.ndarray]:  # fmt: skip
     """The numbers of each step for one asker: (T, …), those of the query and the context (1, …)."""
     X, K = given.array_of("X", X, T, "features"), given.array_of("K", K, T, Q.shape[1])
     steps = {"x": X, "k": K, "q": Q[[at]], "scores": attention_scores(Q, K)[at]}
-    last = steps["scores"]
-    if scaled:
-        last = steps["scaled"] = scale_scores(last, Q.shape[1])
+    last = steps["scaled"] = scale_scores(steps["scores"], Q.shape[1])
     allowed = causal_mask(T)[at] if causal else np.ones(T, bool)
     if causal:
         steps["masked"] = np.where(allowed, last, -np.inf)

@@ -150,9 +150,8 @@ class Sheet:
         colours = ListedColormap([tint(name, k, 255) for k in range(256)])
         place = box.x, box.x + box.width, box.y + box.height, box.y
         look = {"vmin": 0, "vmax": largest or 1, "aspect": "auto", "extent": place}
-        self.ax.imshow(
-            np.where(array > 0, array, 0) if name == "scores" else array, colours, **look
-        )
+        shown = np.where(array > 0, array, 0) if name == "scores" else array
+        self.ax.imshow(shown, colours, **look)
         self.frame(box)
 
     def labels(self, box: Box, size: Point, title: str, colour: str, rows: Sequence[str],

@@ -141,9 +141,8 @@ def moved(token: str, word: Any, context: Any, *,
     side_by_side(sheet, grids, titles, "+=", y=90)
     if len(word) == 2:
         points = {"": word * 0, label: word, titles[2]: word + context}
-        _arrows_added(
-            _Plane(sheet, np.array([*points.values()]), given.labels_of("names", names, 2)), points
-        )
+        names = given.labels_of("names", names, 2)
+        _arrows_added(_Plane(sheet, np.array([*points.values()]), names), points)
     vectors = [in_brackets(row) for row in rows]
     return sheet.picture(f"{label} {vectors[0]} + context {vectors[1]} = {vectors[2]}.")
 
@@ -171,9 +170,8 @@ class _Plane:
         size = np.maximum((high - low) / 2, 4 * size) + size  # with a little air around
         self.low, self.high = self.centre - size, self.centre + size
         self.scale = (side / 2 / size).min()
-        self.taken = [
-            Box(x - 6, y - 6, 12, 12) for x, y in map(self.at, points if own is None else own)
-        ]
+        places = map(self.at, points if own is None else own)
+        self.taken = [Box(x - 6, y - 6, 12, 12) for x, y in places]
         for axis in (0, 1):
             self._ticks(axis)
         (_, top), (middle, _) = self.at(self.high), self.at(self.centre)

@@ -46,13 +46,8 @@ def _two_heads(words: list[str], at: int, scores: Any, name: str) -> Drawing:
         y = h * (_BELOW + 100)
         above = _nodes(sheet, 0, y, slot, words, "k", 0.18)
         _nodes(sheet, at * slot, y + _BELOW, slot, [words[at]], "q", 0.45)
-        _fan(
-            sheet,
-            Box(at * slot + 5, y + _BELOW, slot - 10, 30),
-            above,
-            widths[h] / largest * 9,
-            name,
-        )
+        asker = above[0]._replace(x=at * slot + 5, y=y + _BELOW)
+        _fan(sheet, asker, above, widths[h] / largest * 9, name)
         one = drawn.part(slice(h, h + 1))._replace(cells=[slot] * len(words))
         sheet.cells(0, y - CELL - 10, one)
         sheet.text(-12, y + 15, f"head {h + 1}", at="right", bold=True)

@@ -148,11 +148,7 @@ word_probs = exercise(
         The first pair is skipped. The second word already has one before it: T words, T − 1 pairs.
     """,
 )
-for e in (
-    compare,
-    bigram_probs,
-    word_probs,
-):  # a list of numbers, or of such lists, is right as well
+for e in (compare, bigram_probs, word_probs):  # a list of numbers, or of such, is right as well
     e.probes = [Probe(p.label, lambda fn, p=p: as_array(p.run(fn)), p.args) for p in e.probes]
 
 perplexity = exercise(

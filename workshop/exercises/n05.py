@@ -148,17 +148,15 @@ attention = exercise(
     course=course.attention,
     hints="""For a single query: what are its scores, its weights, and what do the weights mix?
     Divide the scores by the root of a key's width, softmax over the keys, times V.""",
-    probes=[
-        ("one query and two keys", [[2.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]],
-         [[10.0, 0.0, 4.0], [0.0, 10.0, -2.0]]),
-        ("three queries, five keys", numbers(3, 2), numbers(5, 2), numbers(5, 4)),
-        ("more queries than keys", numbers(5, 6), numbers(2, 6), numbers(2, 3)),
-        ("four words, width 4 everywhere", numbers(4, 4), numbers(4, 4), numbers(4, 4)),
-        ("a batch of two sentences", numbers(2, 3, 5), numbers(2, 4, 5), numbers(2, 4, 6)),
-        ("three sentences, words and features", numbers(3, 3, 3), numbers(3, 3, 3),
-         numbers(3, 3, 3)),
-        ("two batch axes", numbers(2, 3, 2, 7), numbers(2, 3, 5, 7), numbers(2, 3, 5, 4)),
-    ],
+    probes=[("one query and two keys", [[2.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]],
+             [[10.0, 0.0, 4.0], [0.0, 10.0, -2.0]]),
+            ("three queries, five keys", numbers(3, 2), numbers(5, 2), numbers(5, 4)),
+            ("more queries than keys", numbers(5, 6), numbers(2, 6), numbers(2, 3)),
+            ("four words, width 4 everywhere", numbers(4, 4), numbers(4, 4), numbers(4, 4)),
+            ("a batch of two sentences", numbers(2, 3, 5), numbers(2, 4, 5), numbers(2, 4, 6)),
+            ("three sentences, words and features", numbers(3, 3, 3), numbers(3, 3, 3),
+             numbers(3, 3, 3)),
+            ("two batch axes", numbers(2, 3, 2, 7), numbers(2, 3, 5, 7), numbers(2, 3, 5, 4))],
     slips="""
     not-scaled: / np.sqrt(K.shape[-1]) → ∅
         The scores are not scaled, so the softmax gets too sharp. Divide by √d_k before it.

@@ -79,11 +79,9 @@ masked_softmax = exercise(
     story=True,
     hints="""Which score has the exponential 0?
     Write −∞ over the hidden scores, in a new array: np.where(mask, S, -np.inf). Then softmax.""",
-    probes=[
-        ("three scores, one hidden", [[1.0, 2.0, 0.0]], rows("101")),
-        ("a causal mask", [[0.5, 1, 2], [1, 0, -1], [0.2, 0.4, 3]], rows("100 110 111")),
-        *ANY, ("a large hidden score", [[1.0, 2, 600]], rows("110")),
-    ],
+    probes=[("three scores, one hidden", [[1.0, 2.0, 0.0]], rows("101")),
+            ("a causal mask", [[0.5, 1, 2], [1, 0, -1], [0.2, 0.4, 3]], rows("100 110 111")),
+            *ANY, ("a large hidden score", [[1.0, 2, 600]], rows("110"))],
     slips=WITH_A_MASK + """
     everything-as-one-row: return softmax( → e = np.exp( ⊕ -np.inf)) → \\
             -np.inf) - S[np.broadcast_to(mask, S.shape)].max()); return e / e.sum()
@@ -151,15 +149,13 @@ padded_weights = exercise(
     course=course.padded_weights,
     hints="""Does is_real[b] belong to the rows of S[b], its queries, or to the columns, its keys?
     mask = is_real[:, None, :] is alike for all queries; softmax of np.where(mask, S, -np.inf).""",
-    probes=[
-        ("one sentence, one padded word", [[[1.0, 2, 0], [0, 1, 2], [3, 0, 1]]], rows("110")),
-        ("padding on the left", 2 * numbers(2, 4, 4), rows("0011 0111")),
-        ("more keys than queries", 2 * numbers(2, 3, 5), rows("11100 01111")),
-        ("three sentences of three words", 2 * numbers(3, 3, 3), rows("100 011 110")),
-        ("scores of ±1,000", [[[1000.0, 999, -1000], [-1000, -1001, -999]]], rows("110")),
-        ("a large padded score", [[[1.0, 2, 600]]], rows("110")),  # at 750, weights vanish
-        ("all scores below −10³⁰", [[[-2e31, -1e31, -3e31]]], rows("110")),
-    ],
+    probes=[("one sentence, one padded word", [[[1.0, 2, 0], [0, 1, 2], [3, 0, 1]]], rows("110")),
+            ("padding on the left", 2 * numbers(2, 4, 4), rows("0011 0111")),
+            ("more keys than queries", 2 * numbers(2, 3, 5), rows("11100 01111")),
+            ("three sentences of three words", 2 * numbers(3, 3, 3), rows("100 011 110")),
+            ("scores of ±1,000", [[[1000.0, 999, -1000], [-1000, -1001, -999]]], rows("110")),
+            ("a large padded score", [[[1.0, 2, 600]]], rows("110")),  # at 750, weights vanish
+            ("all scores below −10³⁰", [[[-2e31, -1e31, -3e31]]], rows("110"))],
     slips=WITH_A_MASK.replace("-np.inf), axis=-2", "-1e9), axis=-2") + """
     no-axis-for-the-queries: is_real[:, None, :] → is_real
         The axis for the queries is missing, so sentences meet queries: (B, Tk) must be (B, 1, Tk).

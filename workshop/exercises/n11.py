@@ -23,12 +23,10 @@ feed_forward = exercise(
     course.feed_forward,
     hints="""How many numbers has a word between the two matrices, and where does the ReLU stand?
     np.maximum(0, x @ W1 + b1) has one number for each neuron; the rest is @ W2 and + b2.""",
-    probes=[
-        ("one word, without biases", [[2.0, 1.0]], *PLAIN), ("two words", W2[1:], *SMALL),
-        ("neurons that wake strongly", [[2e3, -9e2], [-10.0, 80.0]], *SMALL),
-        ("a batch of two sentences", numbers(2, 3, 6), *SIX["ffn"].values()),
-        ("as many words as neurons", numbers(4, 4, 4), *layer(4, 1, 4)["ffn"].values()),
-    ],
+    probes=[("one word, without biases", [[2.0, 1.0]], *PLAIN), ("two words", W2[1:], *SMALL),
+            ("neurons that wake strongly", [[2e3, -9e2], [-10.0, 80.0]], *SMALL),
+            ("a batch of two sentences", numbers(2, 3, 6), *SIX["ffn"].values()),
+            ("as many words as neurons", numbers(4, 4, 4), *layer(4, 1, 4)["ffn"].values())],
     slips="""
     no-relu: np.maximum(0, x @ W1 + b1) → (x @ W1 + b1)
         The ReLU between the layers is missing, and two linear layers in a row are only one.
@@ -108,12 +106,10 @@ encoder_layer = exercise(
     course.encoder_layer,
     hints="""There are two additions. To what is the output of the feed-forward network added?
     x = add_and_norm(x, its attention, norm1); then the same with the network of x and norm2.""",
-    probes=[
-        ("two words and one head", numbers(1, 2, 4), layer(4, 1, 3)),
-        ("a batch of two sentences", numbers(2, 3, 6), SIX),
-        ("a causal mask", 16 * numbers(2, 5, 6), layer(6, 3, 8), np.tri(5, dtype=bool)),
-        ("a mask for each of two sentences", numbers(2, 4, 6), SIX, MASKS),
-    ],
+    probes=[("two words and one head", numbers(1, 2, 4), layer(4, 1, 3)),
+            ("a batch of two sentences", numbers(2, 3, 6), SIX),
+            ("a causal mask", 16 * numbers(2, 5, 6), layer(6, 3, 8), np.tri(5, dtype=bool)),
+            ("a mask for each of two sentences", numbers(2, 4, 6), SIX, MASKS)],
     slips="""
     feed-forward-reads-the-input: x = add → a, x = x, add ⊕ feed_forward(x → feed_forward(a
         The feed-forward network reads x, the layer's input: hand it the first Add & Norm's output.
@@ -150,10 +146,8 @@ encoder_parameters = exercise(
     """,
     hints="""Which matrices does one layer have, and what are their shapes?
     Four matrices, each with d_model biases; W1 with d_ff, W2 with d_model; 2 gammas, 2 betas.""",
-    probes=[
-        ("one layer, d_model 2, d_ff 3", 1, 2, 3), ("three such layers", 3, 2, 3),
-        ("the paper's encoder", 6, 512, 2048), ("a narrow network", 2, 12, 5),
-    ],
+    probes=[("one layer, d_model 2, d_ff 3", 1, 2, 3), ("three such layers", 3, 2, 3),
+            ("the paper's encoder", 6, 512, 2048), ("a narrow network", 2, 12, 5)],
     slips="""
     norms-or-attention-biases-missing: norms = 2 * 2 * d_model → norms = 0
         In each layer 4 · d_model numbers are missing: the norms, or the four biases of attention.

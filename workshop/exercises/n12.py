@@ -111,11 +111,9 @@ decoder_layer = exercise(
     blocks.decoder_layer,
     hints="""Which of the two attentions needs a mask, and which needs memory?
     Three times add_and_norm: of what came before, what the sublayer makes of it, and a norm.""",
-    probes=[
-        ("two words that read three", numbers(1, 2, 6), numbers(1, 3, 6), P),
-        ("a batch of five", numbers(5, 4, 6), numbers(5, 7, 6), P),
-        ("as many words written as read", numbers(2, 5, 6), numbers(2, 5, 6), P),
-    ],
+    probes=[("two words that read three", numbers(1, 2, 6), numbers(1, 3, 6), P),
+            ("a batch of five", numbers(5, 4, 6), numbers(5, 7, 6), P),
+            ("as many words written as read", numbers(2, 5, 6), numbers(2, 5, 6), P)],
     slips="""
     without-mask: mask=mask, → ∅
         The causal mask is missing: each word also sees the later ones, which it must predict.

@@ -171,15 +171,13 @@ combined_mask = exercise(
     """,
     hints="""Of which token does a row tell what it may read? And which tokens does padding hide?
     np.tril for the past, (T, T); ids != pad_id for the keys, as (B, 1, 1, T); joined by &.""",
-    probes=[
-        ("two words and padding", [[5, 7, 0]], 0), ("a single word", [[3], [4]], 0),
-        ("sentences of different lengths", [[5, 7, 4, 9], [3, 6, 1, 1]], 1),
-        ("padding in front", [[2, 2, 5, 7, 6], [2, 9, 4, 8, 3], [5, 4, 2, 2, 2]], 2),
-        ("no padding, a real word 0", [[0, 3, 0, 5], [4, 0, 1, 0]], 9),
-        ("as many sentences as words", [[4, 9, 9], [4, 5, 9], [4, 5, 6]], 9),
-        ("ids on both sides of pad_id", [[1, 9, 5, 5], [5, 2, 8, 5], [9, 5, 1, 2]], 5),
-        ("a long sentence", numbers(2, 120).then(lambda x: (1000 * x).astype(int) % 6), 3),
-    ],
+    probes=[("two words and padding", [[5, 7, 0]], 0), ("a single word", [[3], [4]], 0),
+            ("sentences of different lengths", [[5, 7, 4, 9], [3, 6, 1, 1]], 1),
+            ("padding in front", [[2, 2, 5, 7, 6], [2, 9, 4, 8, 3], [5, 4, 2, 2, 2]], 2),
+            ("no padding, a real word 0", [[0, 3, 0, 5], [4, 0, 1, 0]], 9),
+            ("as many sentences as words", [[4, 9, 9], [4, 5, 9], [4, 5, 6]], 9),
+            ("ids on both sides of pad_id", [[1, 9, 5, 5], [5, 2, 8, 5], [9, 5, 1, 2]], 5),
+            ("a long sentence", numbers(2, 120).then(lambda x: (1000 * x).astype(int) % 6), 3)],
     slips="""
     padding-forgotten: ids != pad_id → ids == ids
         Padding is not hidden: no query may read it. Join the causal mask with `ids != pad_id`.

@@ -108,14 +108,12 @@ head_scores = exercise(
     """,
     hints="""For a head that looks at the token before: how many queries have a wanted key?
     Sum weights * wanted over keys, then queries; divide by those with wanted.any(axis=-1).""",
-    probes=[
-        ("two heads", [[[[1.0, 0.0], [0.8, 0.2]], [[0.3, 0.7], [0.4, 0.6]]]], marks("00 10")),
-        ("the same word", numbers(3, 2, 4, 4).then(softmax), marks("0101 1001 0000 1100")),
-        ("one query asks", numbers(2, 3, 4, 4).then(softmax), marks("0110 0000 0000 0000")),
-        ("as many heads as tokens", numbers(3, 3, 3, 3).then(softmax), marks("011 000 100")),
-        ("a query without weight there", [[[[1.0, 0.0], [0.5, 0.5]]]], marks("01 10")),
-        ("no query asks", numbers(2, 3, 2, 2).then(softmax), marks("00 00")),
-    ],
+    probes=[("two heads", [[[[1.0, 0.0], [0.8, 0.2]], [[0.3, 0.7], [0.4, 0.6]]]], marks("00 10")),
+            ("the same word", numbers(3, 2, 4, 4).then(softmax), marks("0101 1001 0000 1100")),
+            ("one query asks", numbers(2, 3, 4, 4).then(softmax), marks("0110 0000 0000 0000")),
+            ("as many heads as tokens", numbers(3, 3, 3, 3).then(softmax), marks("011 000 100")),
+            ("a query without weight there", [[[[1.0, 0.0], [0.5, 0.5]]]], marks("01 10")),
+            ("no query asks", numbers(2, 3, 2, 2).then(softmax), marks("00 00"))],
     slips="""
     averaged-over-all-queries: max(asking, 1) → len(wanted)
         The mean runs over all T queries. Average over those that have a wanted key.

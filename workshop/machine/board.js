@@ -1,6 +1,7 @@
 // A canvas of cells, tiles and arrows, with one way through them for mouse, finger and keys.
 import { h, sheet, visible } from "../widgets/shared.js";
 import { css, Palette } from "../widgets/palette.js";
+import { paint } from "../widgets/pixels.js";
 
 const AROUND = 200; // pixels above and below what is in sight that are drawn, too
 const drags = (item) => item.number && !item.fixed;
@@ -241,14 +242,8 @@ export class Board {
   /** A matrix, a pixel a number, drawn large. */
   picture(context, { data, rows, columns, colour, largest }, x, y, w, tall) {
     const { pixels } = this;
-    if (pixels.width !== columns || pixels.height !== rows)
-      Object.assign(pixels, { width: columns, height: rows });
-    const paper = pixels.getContext("2d", { willReadFrequently: true });
-    const image = paper.createImageData(columns, rows);
-    const out = new Uint32Array(image.data.buffer);
     const pixel = this.palette.pixels(colour, largest);
-    for (let i = 0; i < out.length; i++) out[i] = pixel(data[i]);
-    paper.putImageData(image, 0, 0);
+    paint(pixels, { data, rows, columns, pixel }, [rows, columns]);
     context.imageSmoothingEnabled = columns > w;
     const room = Math.min(w, (tall * columns * 2.5) / rows);
     context.drawImage(pixels, x + (w - room) / 2, y, room, tall);

@@ -1,5 +1,6 @@
 // The machine's arithmetic: every number of a model, from its list of operations. One short function
 // a kind, beside its line of NumPy in formulas.py. A matrix is { data, rows, columns }.
+import { shares } from "../widgets/pixels.js";
 
 /** Where the values of a run keep its texts and changes, for sums.js; no operation is named so. */
 export const RUN = Symbol("run");
@@ -36,14 +37,7 @@ function product(x, W, b) {
 
 function tile(out, x, W, i, j, n, m) {
   const [upper, lower, to] = [i * n, (i + 1) * n, i * m + j];
-  let a = 0,
-    b = 0,
-    c = 0,
-    d = 0,
-    e = 0,
-    f = 0,
-    g = 0,
-    h = 0;
+  let [a, b, c, d, e, f, g, h] = [0, 0, 0, 0, 0, 0, 0, 0];
   for (let k = 0, at = j; k < n; k++, at += m) {
     const p = x[upper + k],
       q = x[lower + k];
@@ -89,16 +83,7 @@ export const total = (row, f) => {
   return sum;
 };
 
-/** Shares of one whole; a row of −∞ becomes zeros. */
-function shares(row, out, temperature) {
-  let [largest, sum] = [-Infinity, 0];
-  for (let j = 0; j < row.length; j++) largest = Math.max(largest, row[j]); // NaN stays NaN
-  if (largest === -Infinity) return;
-  for (let j = 0; j < row.length; j++) sum += out[j] = Math.exp((row[j] - largest) / temperature);
-  for (let j = 0; j < row.length; j++) out[j] /= sum;
-}
-
-const meanOf = (row) => total(row, (x) => x) / row.length;
+export const meanOf = (row) => total(row, (x) => x) / row.length;
 const deviationOf = (row, mean = meanOf(row), eps = 0) =>
   Math.sqrt(total(row, (x) => (x - mean) ** 2) / row.length + eps);
 const ofRows = (x, f) => filled(x.rows, 1, (i) => f(rowOf(x, i)));
@@ -137,7 +122,7 @@ export const largestAt = (row, count) =>
 function routed(row, out, count) {
   const kept = largestAt(row, count);
   const chosen = row.map((x, j) => (kept.has(j) ? x : -Infinity));
-  shares(chosen, out, 1);
+  shares(chosen, out);
 }
 
 /** The error function, by its series: x + 2x³/3 + 4x⁵/15 + …, all of one sign, times e^(−x²). */
@@ -230,9 +215,8 @@ export const optionsOf = (op, { changes, temperature }) => ({
 export class Engine {
   constructor(program, learned) {
     Object.assign(this, { program, by: {}, all: {}, plain: null }); // all weights, without changes
-    this.operations = program.operations.map((given) =>
-      Object.fromEntries(SAID.map((key, i) => [key, given[i]])),
-    );
+    const named = (given) => Object.fromEntries(SAID.map((key, i) => [key, given[i]]));
+    this.operations = program.operations.map(named);
     for (const op of this.operations) {
       op.inputs = op.inputs.map((i) => this.operations[i]);
       op.parts = [...op.inputs.map(({ name }) => name), ...op.weights];

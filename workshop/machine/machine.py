@@ -9,18 +9,8 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from workshop.arguments import (
-    MOST,
-    SMALLEST,
-    as_labels,
-    as_list,
-    as_number,
-    as_switch,
-    as_text,
-    as_vocabulary,
-    as_whole,
-    said,
-)
+from workshop import arguments as given
+from workshop.arguments import said
 from workshop.figures import Picture
 from workshop.machine.formulas import OFF
 from workshop.machine.of_arrays import names_of, of_arrays
@@ -72,7 +62,7 @@ class Machine(Widget):
     cell = Entries().tag(sync=True)
     changes = Entries().tag(sync=True)
     asked = Entries().tag(sync=True)
-    temperature = Number(1.0, min=SMALLEST).tag(sync=True)
+    temperature = Number(1.0, min=given.SMALLEST).tag(sync=True)
     output = traitlets.Dict().tag(sync=True)
 
     def __init__(self, model: Any, text: str | Sequence[str], vocab: Any = None, *,
@@ -87,21 +77,21 @@ class Machine(Widget):
         read = {of for o in p.operations.values() if not o.inputs for of in (o.rows, o.columns)}
         self._sides = [of for of in ("text", "written") if of in read]
         size = sum(w.size for w in p.weights.values())
-        away = as_switch("by_kernel", by_kernel)
+        away = given.as_switch("by_kernel", by_kernel)
         self._remote = away or self._tokenizer is not None or size > IN_BROWSER
         self._fixed = not any(o.kind in ("embed", "ids") for o in p.operations.values())
         self._rows = _rows(p)
         p.vocab = {} if self._fixed or self._tokenizer else _vocabs(p, self._sides, vocab)
         self._numbers = {of: {w: i for i, w in enumerate(v)} for of, v in p.vocab.items()}
         self._room = _room(p, model)
-        if "written" in self._sides and not as_text("written", written):
+        if "written" in self._sides and not given.as_text("written", written):
             written = START if START in p.vocab.get("written", ()) else ""
-        self._start = as_text("written", written).split(" ")[0]
+        self._start = given.as_text("written", written).split(" ")[0]
         listed = self._fixed and not isinstance(text, str)
-        self._tokens = as_labels("text", text) if listed else None
-        text = as_text("text", " ".join(self._tokens) if self._tokens else text)
+        self._tokens = given.as_labels("text", text) if listed else None
+        text = given.as_text("text", " ".join(self._tokens) if self._tokens else text)
         if isinstance(asker, str):
-            side = asking(p, as_text("at", where.get("at", "")), self._sides)
+            side = asking(p, given.as_text("at", where.get("at", "")), self._sides)
             asker = _place_of(asker, self._read(side, written if side == "written" else text)[0])
         self._others = others if self._remote else self._texts_of(others, text, written)
         self._by_lot = not others
@@ -206,9 +196,9 @@ class Machine(Widget):
 
     def _said_id(self, name: str, word: str) -> int:
         if self._tokenizer is not None:
-            return self._tokenizer.encode(as_text(name, word)).ids[0]
+            return self._tokenizer.encode(given.as_text(name, word)).ids[0]
         known = self._numbers.get(self._sides[-1], {})
-        if as_text(name, word) not in known:
+        if given.as_text(name, word) not in known:
             raise ValueError(f"{name} is {visible(word)!r}, but must be one that the model can say")
         return known[word]
 
@@ -216,12 +206,12 @@ class Machine(Widget):
         """The ids of other sentences; unless given, of words drawn by lot. None of a part alone."""
         if not others:
             return [] if self._fixed else by_lot(self._program, self._ids_of(*texts))
-        listed = as_list("others", others)
-        pairs = [(one,) if isinstance(one, str) else as_list("others", one) for one in listed]
+        listed = given.as_list("others", others)
+        pairs = [(one,) if isinstance(one, str) else given.as_list("others", one) for one in listed]
         if wrong := [pair for pair in pairs if len(pair) != len(self._sides)]:
             raise ValueError(f"others has {said(wrong[0])}, but needs {' and '.join(self._sides)}")
         try:
-            return [self._ids_of(*(as_text("others", text) for text in pair)) for pair in pairs]
+            return [self._ids_of(*(given.as_text("others", one) for one in pair)) for pair in pairs]
         except ValueError as error:
             raise ValueError(f"others cannot be read: {error}") from None
 
@@ -242,7 +232,7 @@ class Machine(Widget):
 
     def _checked(self, change: Mapping[str, Any]) -> dict[str, Any]:
         """A change as it is kept. Raises ValueError or TypeError for one that cannot be made."""
-        p, name = self._program, self._place(as_text("at", change.get("at")))
+        p, name = self._program, self._place(given.as_text("at", change.get("at")))
         if "option" in change:
             value = check_option(p.operations.get(name), change)
             return {"at": name, "option": change["option"], "value": value}
@@ -253,18 +243,18 @@ class Machine(Widget):
         if name in p.operations and p.operations[name].kind in ("one-hot", "ids"):
             raise ValueError(f"at is {name!r}, but its rows are chosen by words: set another text")
         rows, columns = (p.weights.get(name) if name in p.weights else self.before[name]).shape
-        made = {"at": name, "row": as_whole("row", change.get("row"), 0, rows - 1)}
+        made = {"at": name, "row": given.as_whole("row", change.get("row"), 0, rows - 1)}
         if "values" not in change:
-            column = as_whole("column", change.get("column"), 0, columns - 1)
-            return made | {"column": column, "value": as_number("value", change.get("value"))}
-        values = [as_number("values", value) for value in as_list("values", change["values"])]
+            column = given.as_whole("column", change.get("column"), 0, columns - 1)
+            return made | {"column": column, "value": given.as_number("value", change.get("value"))}
+        values = [given.as_number("values", x) for x in given.as_list("values", change["values"])]
         if len(values) != columns:
             raise ValueError(f"values has {len(values)} numbers, but {name} needs {columns}")
         return made | {"values": values}
 
     @traitlets.validate("changes")
     def _possible(self, proposal: Mapping[str, Any]) -> list[dict[str, Any]]:
-        changes = as_list("changes", proposal["value"])
+        changes = given.as_list("changes", proposal["value"])
         for change in changes:
             if not isinstance(change, Mapping):
                 raise TypeError(f"changes has {said(change)}, but must hold dictionaries")
@@ -289,25 +279,25 @@ class Machine(Widget):
 
     @traitlets.validate("cell")
     def _number(self, proposal: Mapping[str, Any]) -> list[Any]:
-        cell, p = as_list("cell", proposal["value"]), self._program
+        cell, p = given.as_list("cell", proposal["value"]), self._program
         if not cell:
             return []
         if len(cell) != 3 or not (cell[0] in p.operations or cell[0] in p.weights):
             raise ValueError(f"cell is {said(cell)}, but must be a path, a row and a column")
-        return [cell[0], *(as_whole(f"cell[{i}]", cell[i], 0, MOST) for i in (1, 2))]
+        return [cell[0], *(given.as_whole(f"cell[{i}]", cell[i], 0, given.MOST) for i in (1, 2))]
 
     # ---------------------------------------------------------------- what the browser is told
 
     @traitlets.validate("asked")
     def _sayable(self, proposal: Mapping[str, Any]) -> list[str]:
-        asked = as_labels("asked", proposal["value"])
+        asked = given.as_labels("asked", proposal["value"])
         word, rival, *more = [*asked, "", ""]
         for one in (word, rival) if self._program.vocab else ():
             if one:
                 self._said_id("asked", one)
         if [*filter(None, more)] not in ([], ["gone"]):
-            given = said(proposal["value"])
-            raise ValueError(f"asked is {given}, but must be a word and its rival")
+            word = said(proposal["value"])
+            raise ValueError(f"asked is {word}, but must be a word and its rival")
         return proposal["value"]
 
     @traitlets.observe("text", "written", "changes", "temperature", "at", "asker", "cell", "asked")
@@ -387,8 +377,8 @@ def _program_of(model: Any, x: Any, memory: Any, causal: bool) -> Program:
         from workshop.machine import of_modules as anatomy  # only models of PyTorch need PyTorch
 
         alone = anatomy.is_part(model)
-    given = {"x": x, "memory": memory, "causal": as_switch("causal", causal) or None}
-    for name, value in given.items():
+    vectors = {"x": x, "memory": memory, "causal": given.as_switch("causal", causal) or None}
+    for name, value in vectors.items():
         if value is not None and not alone:
             raise ValueError(f"{name} is {said(value)}, but only a part alone works on vectors")
     if isinstance(model, Program):
@@ -427,7 +417,7 @@ def _vocabs(p: Program, sides: Sequence[str], vocab: Any) -> dict[str, list[str]
     several = vocab if isinstance(vocab, tuple) else (vocab,) * len(sides)
     if len(several) != len(sides):
         raise ValueError(f"vocab has {len(several)} vocabularies, but the model needs {len(sides)}")
-    words = {of: as_vocabulary("vocab", v) for of, v in zip(sides, several, strict=True)}
+    words = {of: given.as_vocabulary("vocab", v) for of, v in zip(sides, several, strict=True)}
     for of, table in p.tables("embed").items():
         if len(words[of]) != len(table):
             need = f"the table has {len(table)} rows"

@@ -16,16 +16,8 @@ from workshop.arguments import (
     check_axes,
     said,
 )
-from workshop.machine.program import (
-    Program,
-    add_and_norm,
-    attention,
-    embedding,
-    feed_forward,
-    normed_rows,
-    prediction,
-    with_positions,
-)
+from workshop.machine import program as ops
+from workshop.machine.program import Program
 
 # The axes of each array; a letter is one size in the whole model.
 ATTENTION = {"W_q": "dq", "W_k": "dq", "W_v": "dv", "W_o": "vo"}
@@ -46,19 +38,19 @@ def of_arrays(arrays: Mapping[str, Any]) -> Program:
     more = ["positions", *ATTENTION, "num_heads", "causal", "encoder", "output", "names"]
     _check_keys("model", arrays, ["table"], more)
     p, sizes = Program(names=names_of(arrays.get("names", {}))), Sizes()
-    x = embedding(p, fitting("table", arrays["table"], "Vd", sizes))
-    x = with_positions(p, x, _positions(arrays.get("positions"), sizes))
+    x = ops.embedding(p, fitting("table", arrays["table"], "Vd", sizes))
+    x = ops.with_positions(p, x, _positions(arrays.get("positions"), sizes))
     if {*ATTENTION, "num_heads", "causal"} & {*arrays}:
         found = _attention("", arrays, sizes)
         causal = as_switch("causal", arrays.get("causal", False))
         sizes["d"] = sizes["o"] if "W_o" in found else sizes["v"]
-        x = attention(p, "attention", x, found, found["num_heads"], causal=causal)
+        x = ops.attention(p, "attention", x, found, found["num_heads"], causal=causal)
     layers = arrays.get("encoder", [])
     layers = [layers] if isinstance(layers, Mapping) else as_list("encoder", layers)
     for i, layer in enumerate(layers):
         x = encoder_layer(p, f"layer {i + 1}", x, _layer(f"encoder[{i}]", layer, sizes))
     if "output" in arrays:
-        prediction(p, x, fitting("output", arrays["output"], "dV", sizes))
+        ops.prediction(p, x, fitting("output", arrays["output"], "dV", sizes))
     return p
 
 
@@ -67,13 +59,16 @@ def encoder_layer(p: Program, at: str, x: str, layer: Mapping[str, Any]) -> str:
     norms = {f"{at}/norm {i}": layer[f"norm{i}"] for i in (1, 2)}
 
     def normed(name: str, h: str) -> str:
-        return normed_rows(p, name, h, norms[name])
+        return ops.normed_rows(p, name, h, norms[name])
 
-    heads = layer["attn"]["num_heads"]
-    x = add_and_norm(p, at, x, lambda h: attention(p, f"{at}/attention", h, layer["attn"], heads),
-                     normed, 1, pre=False)  # fmt: skip
-    return add_and_norm(p, at, x, lambda h: feed_forward(p, f"{at}/feed-forward", h, layer["ffn"]),
-                        normed, 2, pre=False)  # fmt: skip
+    def attended(h: str) -> str:
+        return ops.attention(p, f"{at}/attention", h, layer["attn"], layer["attn"]["num_heads"])
+
+    def fed_forward(h: str) -> str:
+        return ops.feed_forward(p, f"{at}/feed-forward", h, layer["ffn"])
+
+    x = ops.add_and_norm(p, at, x, attended, normed, 1, pre=False)
+    return ops.add_and_norm(p, at, x, fed_forward, normed, 2, pre=False)
 
 
 def names_of(names: Any) -> dict[str, list[str]]:

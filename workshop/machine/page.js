@@ -251,12 +251,10 @@ async function render({ model, el }) {
     if (view.fixed(name) || !Number.isFinite(value) || !Number.isFinite(at(place))) return;
     const own = [...rowOf(view.values[name], i)];
     const all = engine.by[name]?.kind === "softmax";
-    const one = all
-      ? { values: rebalanced(own, j, value) }
-      : { column: j, value: Number(value.toFixed(6)) };
-    const rest = get("changes").filter(
-      (c) => c.at !== name || c.row !== i || (c.values ? !all : c.column !== j),
-    );
+    const alone = { column: j, value: Number(value.toFixed(6)) };
+    const one = all ? { values: rebalanced(own, j, value) } : alone;
+    const isOther = (c) => c.at !== name || c.row !== i || (c.values ? !all : c.column !== j);
+    const rest = get("changes").filter(isOther);
     model.set("changes", [...rest, { at: name, row: i, ...one }]);
     if (done) model.save_changes();
   }

@@ -92,11 +92,9 @@ class Answer:
         word, asker = self._of(*step.word), self._of(*step.asker)
         path, _, head = step.at.rpartition("/head")
         where = (path or step.at).replace("/", " ")
-        who = (
-            f"{f'head{head}' if head else 'the only head'} of {where}"
-            if path
-            else f"{'both' if step.heads == 2 else f'all {step.heads}'} heads of {where}"
-        )
+        every = "both" if step.heads == 2 else f"all {step.heads}"
+        some = f"head{head}" if head else "the only head"
+        who = f"{some if path else f'{every} heads'} of {where}"
         figures = self._figures(step.after)
         return {
             "read": f"At {asker}, {who} read {word}; with that word hidden, {figures}.",

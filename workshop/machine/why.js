@@ -1,5 +1,5 @@
 // Why this word: machine/why.py in the browser. What takes long is a generator: a run, then a yield.
-import { LEFT, newest, nothing, parent, range, rowOf, total } from "./engine.js";
+import { LEFT, meanOf, newest, nothing, parent, range, rowOf, total } from "./engine.js";
 
 export const EVERY = "every word"; // what all words get alike: it changes no probability
 const BENT = new Set(["relu", "gelu", "gelu_tanh", "silu", "times"]);
@@ -9,9 +9,8 @@ function dot(x, g) {
   for (let k = 0; k < g.length; k++) sum += x[k] * g[k];
   return sum;
 }
-const mean = (row) => total(row, (x) => x) / row.length;
 const centred = (row) => {
-  const middle = mean(row);
+  const middle = meanOf(row);
   return row.map((x) => x - middle);
 };
 /** Of logits the id of the largest, and its probability. */
@@ -97,9 +96,8 @@ export class Why {
     const { by } = this.engine;
     const [weights, v] = by[`${heads[0]}/context`].inputs;
     const whole = (op) => (op.kind === "linear" ? op.name : whole(op.inputs[0]));
-    const scores = this.engine.operations.filter(
-      ({ name, kind }) => kind === "scores" && parent(name) === heads[0],
-    );
+    const isScore = ({ name, kind }) => kind === "scores" && parent(name) === heads[0];
+    const scores = this.engine.operations.filter(isScore);
     const keys = scores.map(({ inputs: [, k] }) => whole(k)); // two where a part of each key turns
     return { at, heads, keys, read: [...keys, whole(v)], asks: weights.rows, reads: v.rows };
   }
@@ -119,7 +117,7 @@ export class Why {
     const g = new Float64Array(logits.length).fill(this.rival === null ? -1 / logits.length : 0);
     g[this.word] += 1;
     if (this.rival !== null) g[this.rival] -= 1;
-    const parts = this.rival === null ? [[EVERY, mean(logits)]] : [];
+    const parts = this.rival === null ? [[EVERY, meanOf(logits)]] : [];
     const waiting = [[this.engine.by[this.logits], g, this.values[this.logits].rows - 1]];
     while (waiting.length) {
       const [op, g, row] = waiting.pop();
@@ -156,7 +154,7 @@ export class Why {
   }
   said(values) {
     const logits = newest(values[this.logits]);
-    const lead = logits[this.word] - (this.rival === null ? mean(logits) : logits[this.rival]);
+    const lead = logits[this.word] - (this.rival === null ? meanOf(logits) : logits[this.rival]);
     const [id, most] = saidBy(logits);
     const probability = most * Math.exp(logits[this.word] - logits[id]);
     return { probability, lead, likeliest: id };

@@ -36,10 +36,8 @@ def module(name: str, joined: set[str] | None = None) -> str:
         return ""
     joined.add(name)
     home = posixpath.dirname(name)
-    text = IMPORT.sub(
-        lambda line: module(posixpath.normpath(f"{home}/{line[1]}"), joined),
-        (FILES / name).read_text("utf-8"),
-    )
+    text = (FILES / name).read_text("utf-8")
+    text = IMPORT.sub(lambda x: module(posixpath.normpath(f"{home}/{x[1]}"), joined), text)
     text = re.sub(r"^export (?!default)|^ *(//.*|/\*\*.*\*/)?\n", "", text, flags=re.MULTILINE)
     return re.sub(r" // .*$", "", text, flags=re.MULTILINE)
 
@@ -103,9 +101,8 @@ def check_sign(weights: np.ndarray, need: str) -> None:
     """Raise ValueError, with the first place and what is needed, for a weight below 0."""
     if (weights < 0).any():
         place = tuple(int(i) for i in np.argwhere(weights < 0)[0])
-        raise ValueError(
-            f"weights {weights.shape} has {weights[place]:.4f} at {place}, but weights are {need}"
-        )
+        found = f"{weights[place]:.4f} at {place}"
+        raise ValueError(f"weights {weights.shape} has {found}, but weights are {need}")
 
 
 def check_labels(name: str, labels: Sequence[Any] | None, count: int, of: str) -> list[str]:
@@ -163,13 +160,10 @@ class Widget(anywidget.AnyWidget):
 
     def check(self, **values: Any) -> dict[str, Any]:
         """Values of traits as they are kept; ValueError or TypeError for one that no widget has."""
-        traits = self.traits()
-        return {
-            name: value
-            if value is None and traits[name].allow_none
-            else traits[name].validate(self, value)
-            for name, value in values.items()
-        }
+        own = {name: self.traits()[name] for name in values}
+        rests = {name for name, x in values.items() if x is None and own[name].allow_none}
+        return {name: x if name in rests else own[name].validate(self, x)
+                for name, x in values.items()}  # fmt: skip
 
     def __setattr__(self, name: str, value: Any) -> None:
         try:

@@ -15,9 +15,9 @@ const MOVES = {
 const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 export class Grid {
   /** `hover(row, column)` while pointing, −1 when it ends; `select` on click, Enter, Space. */
-  constructor({ label, redraw, colours, hover = () => {}, select = () => {}, height = 540 }) {
-    const none = { row: -1, column: -1 };
-    Object.assign(this, { redraw, hover, select, cell: 60, most: height, mark: none, ...none });
+  constructor({ label, redraw, colours, hover = () => {}, select = () => {} }) {
+    const none = { row: -1, column: -1, mark: -1 };
+    Object.assign(this, { redraw, hover, select, cell: 60, most: 540, ...none });
     this.colours = colours; // of numbers: their pixel, the ink on it, maybe that of lines between
     const point = (event) => this.point(...this.at(event));
     this.canvas = h("canvas", {
@@ -36,14 +36,14 @@ export class Grid {
     [this.pixels, this.labels] = [h("canvas"), h("canvas")];
   }
   /** What to show at the next `draw`: a matrix; the labels stay as they were unless given. */
-  set({ data, rowLabels, columnLabels, low, high, decimals = 2 }) {
+  set({ data, rowLabels, columnLabels, low, high }) {
     if (rowLabels) {
       this.names = [rowLabels.map((t) => visible(t, 16)), columnLabels.map((t) => visible(t, 16))];
       [this.rows, this.columns] = [rowLabels.length, columnLabels.length];
       this.drawn = "";
     }
     const range = low === undefined ? limits(data) : { low, high };
-    Object.assign(this, { data, decimals, ...range, fresh: true });
+    Object.assign(this, { data, ...range, fresh: true });
   }
   key(event) {
     if (event.key === "Enter" || event.key === " ") {
@@ -131,13 +131,13 @@ export class Grid {
   }
   /** The lowest and the highest number, and between them the colours from one to the other. */
   drawScale() {
-    const { low, high, decimals } = this;
+    const { low, high } = this;
     const stop = (_, k) => {
       const colour = this.pixel(low + (k / 12) * (high - low));
       return `rgb(${[0, 8, 16].map((bits) => (colour >> bits) & 255)})`;
     };
     const style = `background: linear-gradient(90deg, ${Array.from({ length: 13 }, stop)})`;
-    const ends = [fmt(low, decimals), fmt(high, decimals)];
+    const ends = [fmt(low, 2), fmt(high, 2)];
     if ([style, ...ends].join() === this.ends) return;
     this.ends = [style, ...ends].join();
     this.scale.replaceChildren(ends[0], h("i", { style }), ends[1]);
@@ -161,18 +161,17 @@ export class Grid {
       context.fillStyle = x === -Infinity ? this.ink : this.inkOn(x);
       const [i, j] = [Math.floor(k / this.columns), k % this.columns];
       const [left, top] = [this.left + (j + 0.5) * this.wide, this.top + (i + 0.5) * this.tall];
-      context.fillText(fmt(x, Math.min(2, this.decimals)), left, top, this.wide - 2);
+      context.fillText(fmt(x, 2), left, top, this.wide - 2);
     }
   }
-  /** Frames: `mark`, selected rows, columns or cells, drawn bold; the cell pointed at, thin. */
+  /** Frames: `mark`, a selected row, drawn bold; the cell pointed at, thin. */
   drawMarks(context) {
-    const marks = [this.mark].flat().map((mark) => [mark, 3]);
-    for (const [{ row, column }, width] of [...marks, [this, 1.5]]) {
-      if (row < 0 && column < 0) continue;
-      const x = this.left + Math.max(column, 0) * this.wide;
-      const y = this.top + Math.max(row, 0) * this.tall;
-      const w = column < 0 ? this.wide * this.columns : this.wide;
-      const t = row < 0 ? this.tall * this.rows : this.tall;
+    const [t, all] = [this.tall, this.wide * this.columns];
+    const cell = [this.left + this.column * this.wide, this.wide, 1.5];
+    const marked = [this.mark, this.left, all, 3];
+    for (const [row, x, w, width] of [marked, [this.row, ...cell]]) {
+      if (row < 0) continue;
+      const y = this.top + row * t;
       const fine = clamp(Math.min(w, t) / 8, 0.3, 1); // a thin row is not to vanish under its frame
       for (const [strokeStyle, lineWidth] of [
         ["white", width + 2],

@@ -1,19 +1,7 @@
 // Attention as a heatmap: scores become weights in the browser, one head or all of them.
-import { limits, paint, softmax } from "./pixels.js";
-import {
-  arrays,
-  button,
-  control,
-  exact,
-  frame,
-  h,
-  menu,
-  put,
-  readout,
-  row,
-  sheet,
-  visible,
-} from "./shared.js";
+import { limits, paint, shares } from "./pixels.js";
+import { arrays, button, control, exact, frame, h } from "./shared.js";
+import { menu, put, readout, row, sheet, visible } from "./shared.js";
 import { initialize } from "./keep.js";
 import { Grid } from "./grid.js";
 import { css, Palette, tinted } from "./palette.js";
@@ -28,7 +16,8 @@ function transform(data, how, rows, columns, out) {
     const [start, end] = [i * columns, (i + 1) * columns];
     for (let k = start; k < end; k++) out[k] = data[k] * factor;
     if (how.causal) out.fill(-Infinity, Math.min(start + i + 1, end), end);
-    if (how.softmax) softmax(out, start, columns, out);
+    const row = out.subarray(start, end);
+    if (how.softmax) shares(row, row);
   }
   return out;
 }
@@ -47,14 +36,8 @@ function save({ canvas: { width, height }, canvas, element }) {
 }
 
 async function render({ model, el }) {
-  let matrices,
-    tokens,
-    keys,
-    buffer,
-    stale,
-    palette,
-    look = "",
-    pinned = -1;
+  let matrices, tokens, keys, buffer, stale, palette;
+  let [look, pinned] = ["", -1];
   const get = () => Object.fromEntries(HOW.map((name) => [name, model.get(name)]));
   const read = readout();
   const pins = h("canvas", { className: "pins", "aria-hidden": "true", hidden: true });
@@ -89,7 +72,7 @@ async function render({ model, el }) {
       drawSmall(how);
     }
     stale = false;
-    grid.mark = { row: pinned, column: -1 };
+    grid.mark = pinned;
     grid.draw();
     drawPins();
     if (grid.row >= 0) tell(grid.row, grid.column);

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from helpers.attention import softmax
+from helpers.attention import safe_masked_softmax
 from workshop.arguments import SMALLEST, number
 from workshop.drawings.matrices import maps
 from workshop.figures import Picture
@@ -102,7 +102,7 @@ class AttentionHeatmap(Widget):
         x = x / (self.d_k**0.5 if self.scaled else 1) / self.temperature
         if self.causal:
             x = np.where(np.tri(*x.shape[-2:], dtype=bool), x, -np.inf)
-        return _softmax(x) if self.softmax else x
+        return safe_masked_softmax(x, x > -np.inf) if self.softmax else x
 
     def _describe(self) -> str:
         """The sizes, and the largest number of all heads as they are shown."""
@@ -118,12 +118,6 @@ class AttentionHeatmap(Widget):
         )
 
 
-def _softmax(x: np.ndarray) -> np.ndarray:
-    """The softmax of each row; a row of −∞ becomes zeros, as in the browser."""
-    empty = np.isneginf(x).all(axis=-1, keepdims=True)
-    return np.where(empty, 0, softmax(np.where(empty, 0, x)))
-
-
 def _check_names(shown: dict[str, Any]) -> None:
     if other := set(shown) - {"layer", "head", "view", *SCORES_ONLY}:
         raise TypeError(f"AttentionHeatmap has no argument {', '.join(sorted(other))}")
@@ -132,9 +126,8 @@ def _check_names(shown: dict[str, Any]) -> None:
 def _matrices(name: str, given: Any) -> np.ndarray:
     array = check_array(name, given, masked=name == "scores")
     if not 2 <= array.ndim <= 4:
-        raise ValueError(
-            f"{name} has shape {array.shape}, but must be (Tq, Tk), (H, Tq, Tk) or (L, H, Tq, Tk)"
-        )
+        need = "(Tq, Tk), (H, Tq, Tk) or (L, H, Tq, Tk)"
+        raise ValueError(f"{name} has shape {array.shape}, but must be {need}")
     if name == "weights":
         check_sign(array, "never negative; pass scores=… for raw scores")
     return array

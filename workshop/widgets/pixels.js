@@ -36,14 +36,11 @@ export function limits(data) {
   return { low, high };
 }
 
-/** The softmax of `n` numbers from `start`, written to `out`; a row of −∞ becomes zeros. */
-export function softmax(x, start, n, out, temperature = 1) {
-  let largest = -Infinity;
-  for (let i = start; i < start + n; i++) if (x[i] > largest) largest = x[i];
-  if (largest === -Infinity) return out.fill(0, start, start + n);
-  let total = 0;
-  for (let i = start; i < start + n; i++) {
-    total += out[i] = Math.exp((x[i] - largest) / temperature);
-  }
-  for (let i = start; i < start + n; i++) out[i] /= total;
+/** Shares of one whole, the softmax of a row, written to `out`; a row of −∞ becomes zeros. */
+export function shares(row, out, temperature = 1) {
+  let [largest, sum] = [-Infinity, 0];
+  for (let j = 0; j < row.length; j++) largest = Math.max(largest, row[j]); // NaN stays NaN
+  if (largest === -Infinity) return out.fill(0);
+  for (let j = 0; j < row.length; j++) sum += out[j] = Math.exp((row[j] - largest) / temperature);
+  for (let j = 0; j < row.length; j++) out[j] /= sum;
 }

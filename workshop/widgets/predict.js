@@ -63,11 +63,9 @@ function render({ model, el }) {
 
   const changed = () => say("");
   const set = h("fieldset", { oninput: changed }, h("legend", {}, model.get("question")));
-  set.append(
-    ...choices.map((text, i) =>
-      h("label", {}, inputs[i], `${"ABCD"[i]})`, h("bdi", {}, text), marks[i]),
-    ),
-  );
+  choices.forEach((text, i) => {
+    set.append(h("label", {}, inputs[i], `${"ABCD"[i]})`, h("bdi", {}, text), marks[i]));
+  });
   if (!choices.length) set.append(h("label", {}, model.get("asks"), typed));
   root.append(set, row(check, why), verdict, pictures);
   model.on("change:chosen", judge);

@@ -101,20 +101,19 @@ export function frame(model, el, draw) {
 export const row = (...children) => h("div", { className: "row" }, ...children);
 /** The line that says in words what is selected; screen readers speak it. */
 export const readout = () => h("output", { className: "read", "aria-live": "polite" });
-/** A labelled slider; `log` gives each factor the same way, the right end may be `off`: null. */
-export function slider(label, { min, max, step, value, decimals = 2, log, off }, change) {
+/** A labelled slider; `log` gives each factor the same way. */
+export function slider(label, { min, max, step, value, decimals = 2, log }, change) {
   const [to, from] = log ? [Math.log10, (x) => 10 ** x] : [Number, Number];
   const range = { type: "range", min: to(min), max: to(max), step };
   const oninput = () => (show(read()), change(read()));
   const input = h("input", { ...range, "aria-label": label, oninput });
   const shown = h("span", { className: "value" });
-  const end = () => off && input.value === input.max;
-  const read = () => (end() ? null : Number(from(input.value).toPrecision(6)));
+  const read = () => Number(from(input.value).toPrecision(6));
   const show = (x) => {
-    shown.replaceChildren(x === null ? off : exact(x, decimals));
+    shown.replaceChildren(exact(x, decimals));
     input.setAttribute("aria-valuetext", shown.textContent);
   };
-  const set = (x) => ((input.value = to(x ?? max)), show(x)); // x may lie between two steps
+  const set = (x) => ((input.value = to(x)), show(x)); // x may lie between two steps
   set(value);
   const element = h("label", {}, h("span", {}, label), input, shown);
   return Object.assign(element, { className: "slider", set, input });

@@ -5,16 +5,8 @@ from typing import Any
 
 import traitlets
 
-from workshop.arguments import (
-    LARGEST,
-    MOST,
-    as_labels,
-    as_list,
-    as_number,
-    as_switch,
-    as_text,
-    as_whole,
-)
+from workshop import arguments as given
+from workshop.arguments import LARGEST, MOST
 
 
 class Checked(traitlets.TraitType):
@@ -30,45 +22,39 @@ class Checked(traitlets.TraitType):
 
 def Number(default: Any = 0.0, min: float = -LARGEST, max: float = LARGEST, **more: Any) -> Checked:
     """A number that float32 can hold, from `min` to `max`."""
-    return Checked(as_number, default, min, max, **more)
+    return Checked(given.as_number, default, min, max, **more)
 
 
 def Whole(default: Any = 0, min: int = 0, max: int = MOST, **more: Any) -> Checked:
     """A whole number from `min` to `max`."""
-    return Checked(as_whole, default, min, max, **more)
+    return Checked(given.as_whole, default, min, max, **more)
 
 
 def Switch(default: bool = False) -> Checked:
     """True or False."""
-    return Checked(as_switch, default)
+    return Checked(given.as_switch, default)
 
 
 def Text() -> Checked:
     """A string that a file can hold."""
-    return Checked(as_text, "")
+    return Checked(given.as_text, "")
 
 
 def Choice(options: Sequence[str]) -> Checked:
     """One of several strings, by default the first."""
-    return Checked(_one_of, options[0], options)
+    return Checked(given.one_of, options[0], options)
 
 
 def Entries() -> Checked:
     """A list of anything."""
-    return Checked(as_list, [])
-
-
-def _one_of(name: str, value: Any, options: Sequence[str]) -> str:
-    if as_text(name, value) not in options:
-        raise ValueError(f"{name} is {value!r}, but must be one of {options}")
-    return value
+    return Checked(given.as_list, [])
 
 
 class Labels(Checked):
     """A list of strings; the first ones that it is given say how many it needs."""
 
     def __init__(self):
-        super().__init__(as_labels, [])
+        super().__init__(given.as_labels, [])
 
     def validate(self, widget: Any, value: Any) -> list[str]:
         labels, old = super().validate(widget, value), widget._trait_values.get(self.name)

@@ -307,6 +307,7 @@ function helper(place, name, source, ask = (go) => go()) {
 }
 
 async function main() {
+  navigator.serviceWorker?.register(new URL("../../sw.js", home)).catch(() => {});
   for (const place of document.querySelectorAll(".cell")) live(place);
   if (!cells.size) return;
   const all = [...cells.values()].filter((one) => one.code);
@@ -342,6 +343,5 @@ async function main() {
     await kept(`cell ${location.pathname.split("/").at(-1)} `),
   ))
     if (cells.has(id)) put(cells.get(id), text);
-  navigator.serviceWorker?.register(new URL("../../sw.js", home)).catch(() => {});
 }
 if (location.protocol !== "file:") main(); // a page in a folder is to read
