@@ -193,7 +193,7 @@ def editor(making: Path) -> bytes:
         for name in ("package.json", "editor.mjs"):
             shutil.copy(PARTS / name, folder)
         run(["npm", "install", "--silent", "--no-audit", "--no-fund"], folder)
-        bundle = ["node_modules/.bin/esbuild", "editor.mjs", "--bundle", "--minify"]
+        bundle = ["npm", "exec", "--", "esbuild", "editor.mjs", "--bundle", "--minify"]
         told = ["--format=esm", "--legal-comments=none", "--outfile=editor.js"]
         run([*bundle, *told, "--log-level=error"], folder)
         own = sorted(Path(folder, "node_modules").rglob("LICENSE*"))
@@ -229,12 +229,13 @@ def pulled(command: list[str], pattern: str) -> bytes:
 
 def run(command: list[str], folder: str | Path) -> None:
     """Run a program. Raises NotHere if it is missing or fails."""
+    whole = [shutil.which(command[0]) or command[0], *command[1:]]  # on Windows it is npm.cmd
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     try:
-        subprocess.run(
-            command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+        subprocess.run(whole, cwd=folder, check=True, **quiet)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise NotHere(f"`{' '.join(command[:3])}` failed; it needs npm and a network") from error
+        told = " ".join(command[:3])
+        raise NotHere(f"`{told}` failed; it needs npm and a network") from error
 
 
 def held(data: bytes, name: str, sum_: str = "") -> bytes:
