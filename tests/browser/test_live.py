@@ -164,7 +164,7 @@ def test_a_cell_is_stopped_and_names_stay(reader, known):
         idle(page)
         took = time.monotonic() - began
         assert page.evaluate("crossOriginIsolated") == isolated
-        assert took < 0.5, took
+        assert took < 2, took  # 0.1 s, where nothing else runs; after 3 s it would be ended
         said = page.locator("#cell-steps-1-2>.outputs").inner_text()
         assert ("KeyboardInterrupt" in said) == isolated
         write(page, "steps-1-2", "pass")
