@@ -390,7 +390,7 @@ def test_verdicts_are_those_of_the_desktop(known):
     code = f"import json\n{inspect.getsource(graded)}\n"
     code += f"print(json.dumps(graded(json.loads({json.dumps(json.dumps(asked))}))))"
     write(page, "so-far-computed", code)
-    press(page, f"Run cell {number(page, 'so-far-computed')}", 400)
+    press(page, f"Run cell {number(page, 'so-far-computed')}", 900)
     here = json.loads(page.locator("#cell-so-far-computed>.outputs").inner_text())
     page.close()
     others = [a for a, x, y in zip(told, graded(asked), here, strict=True) if x != y]

@@ -68,7 +68,7 @@ class Firefox:
             if found := re.search(r"listening on (ws://\S+)", line):
                 break
         address = f"{found[1]}/session"
-        self.socket = websocket.create_connection(address, timeout=60, suppress_origin=True)
+        self.socket = websocket.create_connection(address, timeout=240, suppress_origin=True)
         self.tell("session.new", capabilities={})
         self.tab = self.tell("browsingContext.create", type="tab")["context"]
 
@@ -107,7 +107,7 @@ class WebKit:
         (browser,) = Path("/usr/lib").glob("*/webkit2gtk-4.1/MiniBrowser")
         options = {"binary": str(browser), "args": ["--automation"]}
         asked = {
-            "alwaysMatch": {"webkitgtk:browserOptions": options, "timeouts": {"script": 60000}}
+            "alwaysMatch": {"webkitgtk:browserOptions": options, "timeouts": {"script": 240000}}
         }
         self.url += "/" + self.tell("", capabilities=asked)["sessionId"]
 
@@ -115,7 +115,7 @@ class WebKit:
         data, end = json.dumps(params).encode(), time.monotonic() + 30
         while True:
             try:
-                with urllib.request.urlopen(self.url + path, data, timeout=90) as answer:
+                with urllib.request.urlopen(self.url + path, data, timeout=300) as answer:
                     return json.load(answer)["value"]
             except urllib.error.HTTPError as error:
                 raise AssertionError(error.read().decode()) from error
