@@ -70,14 +70,13 @@ def build(site: Path = ROOT / "site") -> None:
     shutil.rmtree(site / "live", ignore_errors=True)
     (site / "sw.js").unlink(missing_ok=True)
     try:
-        write(site, parts(prepared()))
+        write(site, version(prepared()))
     except NotHere as error:
         print(f"The pages are to read, they run nothing: {error}")
 
 
-def parts(made: Path) -> dict[str, bytes]:
-    """All files of a version."""
-    made = prepared()
+def version(made: Path) -> dict[str, bytes]:
+    """All files of a version, with what was prepared in that folder."""
     parts = {path.name: path.read_bytes() for path in made.iterdir()} | {"course.zip": course(made)}
     parts["licences.txt"] = licences(parts["packages.zip"], parts["licences.txt"])
     info = json.loads(parts.pop("lock.json"))["info"]

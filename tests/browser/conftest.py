@@ -8,6 +8,7 @@ import http.server
 import os
 import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -125,7 +126,7 @@ def axe(axe_source):
 class Served(http.server.SimpleHTTPRequestHandler):
     """Python's own server, which notes what it sends."""
 
-    sent: list[tuple[str, int]] = []  # noqa: RUF012
+    sent: ClassVar[list[tuple[str, int]]] = []
 
     def copyfile(self, source, outputfile):
         data = source.read()

@@ -152,7 +152,7 @@ def test_load_run_verdict_and_stop(kind, address, made, tmp_path):
             told = browser.visit(address + next(made.glob("05*.html")).name)
             assert "not divided by their sum" in told["wrong"]
             assert "right" in told["right"] and "in this browser" in told["right"]
-            assert told["isolated"] == isolated and told["took"] < 2000
+            assert told["isolated"] == isolated and told["took"] < 500
             assert told["names"].strip() == "apple"
     finally:
         browser.close()

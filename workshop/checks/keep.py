@@ -13,6 +13,7 @@ import tempfile
 import traceback
 import zipfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -116,7 +117,8 @@ def replace(path: Path, text: str) -> None:
 def own(name: str) -> object:
     """The learner's own of a name, None without one, an Obstacle where it cannot be read."""
     if where := folder():
-        unpack(where)
+        zipped = where.with_name(f"{where.name}.zip")
+        unpack(where, zipped, zipped.stat().st_mtime_ns if zipped.is_file() else 0)
     for path in (where / f"{name}.py", where.parent / f"{where.name}.py") if where else ():
         found = read(path)
         value = found if isinstance(found, Obstacle) else getattr(found, name, None)
@@ -126,14 +128,14 @@ def own(name: str) -> object:
     return None
 
 
-def unpack(where: Path) -> None:
-    """Put answers of a zip beside the folder into it, but none in the place of another."""
-    zipped = where.with_name(f"{where.name}.zip")
+@cache
+def unpack(where: Path, zipped: Path, changed: int) -> None:
+    """Put answers of a zip into the folder, once, but none in the place of another."""
     with contextlib.suppress(OSError, zipfile.BadZipFile):
         whole = zipfile.ZipFile(zipped)
-        for name in whole.namelist():
-            path = where / name.rpartition("/")[2]
-            if MINE.fullmatch(name) and not os.path.lexists(path):
+        for name in filter(MINE.fullmatch, whole.namelist()):
+            path = where / Path(name).name
+            if not os.path.lexists(path):
                 where.mkdir(exist_ok=True)
                 path.write_bytes(whole.read(name))
 

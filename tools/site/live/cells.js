@@ -7,6 +7,7 @@ const first = !navigator.serviceWorker?.controller; // nobody has kept this page
 const cells = new Map();
 const models = new Map(); // of widgets that cells have shown
 const queue = [];
+let busy = false; // while the queue is worked through, or Python starts for it
 let worker, python, interrupts, running; // python: a promise, while it starts and after
 
 function make(tag, { label, ...told } = {}, ...inside) {
@@ -88,20 +89,22 @@ function end(...why) {
 
 function stop() {
   for (const cell of queue.splice(0)) told(cell, "");
-  if (!interrupts) return end("Stopped. On a first visit this ends Python: names are gone.");
+  if (!running) return; // Python starts: it may
+  if (!interrupts) return end("Stopped. On this visit that ends Python: names are gone.");
   const late = running;
   interrupts[0] = 2;
   setTimeout(() => {
-    if (late && late === running) end("Stopped. It did not hear, so Python ended: names are gone.");
+    if (late === running) end("Stopped. It did not hear, so Python ended: names are gone.");
   }, 3000);
 }
 
 async function run(...wanted) {
-  const idle = !queue.length && !running;
   const fresh = wanted.filter((cell) => cell !== running && !queue.includes(cell));
   queue.push(...fresh);
   for (const cell of fresh) told(cell, "waits");
-  if (!idle) return;
+  if (busy) return;
+  busy = true;
+  buttons();
   try {
     await (python ??= begin());
     while ((running = queue.shift())) await executed(running);
@@ -110,6 +113,7 @@ async function run(...wanted) {
   }
   for (const cell of queue.splice(0)) told(cell, "");
   running = undefined;
+  busy = false;
   buttons();
 }
 
@@ -117,6 +121,7 @@ async function executed(cell) {
   const files = await kept("file ");
   cell.fresh = [];
   told(cell, "runs");
+  if (interrupts) interrupts[0] = 0; // a Stop that came too late
   const { how, files: now } = await asked({ do: "run", id: cell.id, source: cell.source, files });
   cell.note?.remove();
   if (how !== "torch") cell.outputs.replaceChildren(...cell.fresh);
@@ -147,19 +152,20 @@ const elsewhere = () => [
 
 const printed = (textContent, name = "") =>
   make("pre", { className: `printed ${name}`, textContent });
+const add = (shown) => running?.fresh.push(shown); // what a widget prints by itself has no place
 const hear = {
   loading: ({ part }) => (bar.value = part),
   stream({ text }) {
-    const last = running.fresh.at(-1);
+    const last = running?.fresh.at(-1);
     if (last?.className === "printed ") last.textContent += text;
-    else running.fresh.push(printed(text));
+    else add(printed(text));
   },
-  error: ({ text }) => running.fresh.push(printed(text, "error")),
+  error: ({ text }) => add(printed(text, "error")),
   torch({ name }) {
     const why = `This cell needs PyTorch (${name}), which does not run in a browser.`;
     running.fresh = [`${why} Its saved output stays. `, ...elsewhere()];
   },
-  display: (told) => running.fresh.push(output(told)),
+  display: (told) => add(output(told)),
   state: (told) => models.get(told.model)?.receive(told),
   message({ model, content, buffers }) {
     const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -203,7 +209,7 @@ const SAID = {
 };
 
 function buttons() {
-  halt.hidden = !running && !queue.length;
+  halt.hidden = !busy;
   again.hidden = !worker;
 }
 

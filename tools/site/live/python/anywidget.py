@@ -19,13 +19,12 @@ class AnyWidget(traitlets.HasTraits):
         Page.widgets[self.tab_id] = self
         self.observe(self._tab_tell, [*self.traits(sync=True)])
 
-    def state(self) -> dict:
+    def tab_state(self) -> dict:
         """What the page needs to draw it."""
-        return packed(
-            {name: getattr(self, name) for name in self.traits(sync=True)} | {"_esm": self._esm}
-        )
+        state = {name: getattr(self, name) for name in self.traits(sync=True)}
+        return packed(state | {"_esm": self._esm})
 
-    def receive(self, values: dict) -> None:
+    def tab_receive(self, values: dict) -> None:
         """Take what the page has set; what its checks make of it goes back."""
         for name, value in values.items():
             self.tab_told = (name, value)
@@ -34,7 +33,7 @@ class AnyWidget(traitlets.HasTraits):
             finally:
                 self.tab_told = None
 
-    def hear(self, message: Any) -> None:
+    def tab_hear(self, message: Any) -> None:
         """A message of the page."""
         for heard in self.tab_heard:
             heard(self, message, [])

@@ -17,7 +17,7 @@ class Page:
 
     send: Callable[[str], None] = print
     captured: list[SimpleNamespace] | None = None
-    widgets: ClassVar[dict[str, Any]] = {}  # that were shown, by the names of their models
+    widgets: ClassVar[dict[str, Any]] = {}  # by the names of their models
 
 
 def post(kind: str, **told: Any) -> None:
@@ -37,7 +37,7 @@ def display(*values: Any, raw: bool = False, metadata: dict | None = None, **_: 
             Page.captured.append(SimpleNamespace(data=data, metadata=told))
             continue
         model = data.get(VIEW, {}).get("model_id")
-        state = Page.widgets[model].state() if model else None
+        state = Page.widgets[model].tab_state() if model else None
         post("display", data=data, metadata=told, model=model, state=state)
 
 
