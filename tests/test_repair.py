@@ -200,3 +200,20 @@ def test_the_same_answer_gets_the_same_words_wherever_it_runs(monkeypatch):
     for threads in (True, False):
         monkeypatch.setattr(sandbox, "has_threads", lambda threads=threads: threads)
         assert [told(*answer) for answer in ANSWERS] == words
+
+
+ONE_SEED = """if not training: return x ⏎ rng = np.random.default_rng(0) ⏎ \
+keep = rng.binomial(1, 1 - p, size=x.shape[:-1]) ⏎ return x * keep[..., None] / (1 - p)"""
+SIMULATED = """rng = np.random.default_rng(0) ⏎ \
+q, k = rng.normal(0, sigma, (2, 2000, d_k)) ⏎ return (q * k).sum(1).var()"""
+SLOW = [("drop_tokens", ONE_SEED, True), ("score_deviation", SIMULATED, False)]
+
+
+@pytest.mark.parametrize(("name", "text", "tried"), SLOW)
+def test_an_answer_is_slow_beside_the_reference_not_beside_a_clock(name, text, tried, monkeypatch):
+    """On a machine where all takes too long, what is as fast as ours is changed as ever."""
+    asked, search = [], repair.Search.candidates
+    monkeypatch.setattr(repair, "SLOW", 0)
+    monkeypatch.setattr(sandbox, "can_fork", lambda known: False)
+    monkeypatch.setattr(repair.Search, "candidates", lambda own: asked.append(1) or search(own))
+    assert bool(told(name, text)[3]) == tried == bool(asked)

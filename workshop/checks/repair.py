@@ -38,7 +38,8 @@ LINES = 3000  # that a candidate may run on a probe, or three times what the ans
 MOST_LINES = 100_000
 SECONDS = 20.0  # of the processor, for what hangs in spite of all: no search comes near it
 ENDLESS = 0.5  # seconds of the processor for one step that is not Python's
-SLOW = 0.2  # seconds of the processor for an answer, all probes: more is too much to try often
+SLOW = 0.1  # seconds of the processor for an answer, all probes: more is too much to try often,
+TIMES = 20  # unless the reference needs a part of it: a slow machine is slow for both
 LONGEST = 6000  # letters of an answer
 MEMORY = 2**28  # bytes that a candidate may take
 NATIVE = {"save", "jit", "from_file", "export"}  # PyTorch's own, which Python does not see writing
@@ -76,7 +77,8 @@ def repair_of(answer: Answer | None, known: Exercise, backend: str, expected: li
     if answer is None:
         return None
     search = Search(answer, known, backend, expected, wrong)
-    found, forged, _ = sandbox.lines_of(search.run, SECONDS, sandbox.can_fork(known), MEMORY)
+    seconds = SECONDS if sandbox.has_threads() else 0  # a tab is slow, and counts lines alone
+    found, forged, _ = sandbox.lines_of(search.run, seconds, sandbox.can_fork(known), MEMORY)
     ranked = [] if forged else sorted(map(json.loads, found))
     return told(answer, known, ranked) if ranked else None
 
@@ -112,7 +114,8 @@ class Search:
         with warnings.catch_warnings(), sandbox.undisturbed(), kept_inside():
             warnings.simplefilter("ignore")
             began, tests = time.process_time(), [*self.tests()]
-            if time.process_time() - began > SLOW:
+            slow = time.process_time() - began
+            if slow > SLOW and slow > TIMES * self.reference_time():
                 return
             tests += [(*test, self.most_lines) for test in fresh_probes(self.known)]
             for n, (text, rules) in enumerate(itertools.islice(self.candidates(), self.most)):
@@ -147,6 +150,13 @@ class Search:
                 sandbox.observe_probe(made, self.known, probe, self.backend)
             lines = min(max(LINES, 3 * (MOST_LINES - left[0])), self.most_lines)
             yield probe, self.expected[i], lines
+
+    def reference_time(self) -> float:
+        """Seconds of the processor for the reference, all probes, here and now."""
+        began, first = time.process_time(), self.known.backends[0]
+        for probe in self.known.probes:
+            sandbox.observe_probe(self.known.reference, self.known, probe, first)
+        return time.process_time() - began
 
     def made(self, text: str) -> Callable | None:
         """What a candidate's text defines."""

@@ -421,8 +421,8 @@ def _in_a_thread(work: Work, seconds: float) -> Lines:
 
 
 def _in_turn(work: Callable[[], None], seconds: float) -> TimedOut | None:
-    """Run it here, within the time; where no clock can run, without one."""
-    began, limited = time.monotonic(), hasattr(sys, "monitoring")  # since Python 3.12
+    """Run it here, within the time; without one for 0 seconds, and where no clock can run."""
+    began, limited = time.monotonic(), seconds and hasattr(sys, "monitoring")  # Python 3.12
     with clock(seconds, OutOfTime) if limited else contextlib.nullcontext():
         work()
     return TimedOut() if limited and time.monotonic() - began > seconds else None
