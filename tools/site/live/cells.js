@@ -92,10 +92,16 @@ function stop() {
   if (!running) return; // Python starts: it may
   if (!interrupts) return end("Stopped. On this visit that ends Python: names are gone.");
   const late = running;
+  const last = performance.now() + 3000;
   interrupts[0] = 2;
-  setTimeout(() => {
+  const asking = setInterval(() => {
+    if (late === running && performance.now() < last) {
+      interrupts[0] ||= 2; // it was heard, and caught by what runs: once more
+      return;
+    }
+    clearInterval(asking);
     if (late === running) end("Stopped. It did not hear, so Python ended: names are gone.");
-  }, 3000);
+  }, 500);
 }
 
 async function run(...wanted) {
