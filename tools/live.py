@@ -7,10 +7,8 @@ the sum in Pyodide's own lock file. Everything fetched is held to a sum in site/
 Without a network, or without npm, site/live goes, and the pages are to read.
 """
 
-import base64
 import contextlib
 import gzip
-import hashlib
 import io
 import json
 import re
@@ -21,6 +19,7 @@ import tarfile
 import tempfile
 import urllib.request
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,37 +27,25 @@ PARTS = ROOT / "tools/site/live"
 CACHE = ROOT / ".venv/live"
 SUMS = json.loads((PARTS / "sums.json").read_text("utf-8"))
 CORE, CARRIER, TRAITLETS = list(SUMS)[:3]  # the newest core whose wheels the carrier has
+NPM = "npm pack --silent".split()
+PIP = [sys.executable, *"-m pip download --quiet --no-deps --python-version 3.12".split()]
+PIP += "--only-binary :all:".split()
 FOLDER = "open_webui/frontend/pyodide/"
 WHEELS = (
     "numpy matplotlib pillow kiwisolver contourpy cycler packaging pyparsing python-dateutil six"
 )
-FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
-LOADED = (*FILES, "packages.zip", "course.zip")
-PACKED = ("pyodide.asm.mjs", "pyodide.asm.wasm")  # by us: a host may send them as they are
+LOADED = ("pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 RULE = "\n\n" + 79 * "=" + "\n"
-PYODIDE = """What runs in a page that is not of this course, and under which licence.
-
-pyodide.mjs, pyodide.asm.*  Mozilla Public License 2.0, https://github.com/pyodide/pyodide
-    with Emscripten, MIT, https://github.com/emscripten-core/emscripten
-python_stdlib.zip           PSF License, https://docs.python.org/3/license.html
-"""
 LICENCE = re.compile(r"\.dist-info/.*(LICEN[CS]E|COPYING|METADATA$)")
 LEFT_OUT = re.compile(
-    r"""\.(pyi|pxd|h|hpp|c|cpp|lib|a|ini|typed|txt|rst|md|afm|pdf|svg|ppm|gif|xpm|js|html|css)$
-    |/(tests?|testing|f2py|distutils|_pyinstaller|typing/tests|include|doc|sample_data|toolkits
-      |web_backend|pdfcorefonts|afm|stylelib|sphinxext|images|zoneinfo)/
-    |\.dist-info/|^mpl_toolkits/|^numpy/random/_examples/|^numpy/_core/lib/
-    |^matplotlib/backends/(backend_(?!agg|mixed)|qt_|_backend_(?!agg)|web|registry_none)
-    |^PIL/(?!_imaging\.|_util|_version|_binary|_deprecate|_typing|__init__|Image\.|ImageMode|Image(
-      Chops|Color|File|Palette|Sequence|)\.|PngImagePlugin|Gimp|PaletteFile|ExifTags|TiffTags
-      |features|report)
-    |fonts/ttf/(?!DejaVuSans\.|DejaVuSans-Bold\.)|LICENSE_STIX
-    |^numpy/(ma/(?!__init__|core|extras)
-      |polynomial/(?!__init__|polyutils|_polybase|polynomial\.|cheb|leg|herm|lag))
-    |^traitlets/(config|tests)/(?!__init__|configurable|loader|application)
-    |^matplotlib/(testing|sphinxext|animation|_type1font)""",
+    r"""/$|\.(pyi|pxd|a|h|afm)$|\.dist-info/|^mpl_toolkits/|fonts/ttf/(?!DejaVuSans(-Bold)?\.)
+    |/(tests|testing|f2py|doc|sample_data|web_backend|sphinxext|stylelib|images|zoneinfo)/
+    |^matplotlib/(animation|_type1|backends/(backend_(?!agg|mixed)|qt_|_backend_(?!agg)))
+    |^PIL/(?!__init__|_imaging\.|_(util|version|binary|deprecate|typing)|PngI|Gimp|Palette|Exif
+      |TiffTags|Image(\.|Mode|Chops|Color|File|Palette|Sequence)|features|report)""",
     re.VERBOSE,
 )
+COURSE = re.compile(r"(?!.*(jupyterlab/|writer\.npz)).*\.(py|js|css|csv|npz)")
 
 
 class NotHere(Exception):
@@ -78,39 +65,26 @@ def build(site: Path = ROOT / "site") -> None:
 def version(made: Path) -> dict[str, bytes]:
     """All files of a version, with what was prepared in that folder."""
     parts = {path.name: path.read_bytes() for path in made.iterdir()} | {"course.zip": course(made)}
-    parts["licences.txt"] = licences(parts["packages.zip"], parts["licences.txt"])
-    info = json.loads(parts.pop("lock.json"))["info"]
-    sizes = {name: len(parts[name]) for name in ("packages.zip", "course.zip", *FILES[2:])}
-    lock = json.dumps({"info": info, "packages": {}})
-    told = {"SIZES = {}": f"SIZES = {json.dumps(sizes)}", "LOCK = {}": f"LOCK = {lock}"}
-    parts["worker.js"] = filled("worker.js", told)
-    loaded = sum(len(parts[f"{name}.gz" if name in PACKED else name]) for name in LOADED)
-    parts["cells.js"] = filled("cells.js", {"MEGABYTES = 0": f"MEGABYTES = {loaded / 1e6:.0f}"})
-    return parts
+    told = (PARTS / "licences.txt").read_bytes(), opened(parts["packages.zip"]).read("licences.txt")
+    parts["licences.txt"] = b"".join([*told, parts["licences.txt"]])
+    for name in (*LOADED, "packages.zip", "course.zip"):  # by us: a host may send them as they are
+        parts[f"{name}.packed"] = gzip.compress(parts.pop(name), 9, mtime=0)
+    size = sum(len(data) for name, data in parts.items() if name.endswith(".packed"))
+    cells, worker = ((PARTS / name).read_bytes() for name in ("cells.js", "worker.js"))
+    cells = cells.replace(b"BYTES = 0", b"BYTES = %d" % size)
+    return parts | {"cells.js": cells, "worker.js": worker}
 
 
 def write(site: Path, parts: dict[str, bytes]) -> None:
     """Write site/live/VERSION, named by the digest of what lies in it, and site/sw.js."""
-    digest = hashlib.sha256(b"".join(data for _, data in sorted(parts.items())))
-    folder = site / "live" / digest.hexdigest()[:12]
+    digest = sha256(b"".join(data for _, data in sorted(parts.items()))).hexdigest()[:12]
+    folder = site / "live" / digest
     folder.mkdir(parents=True)
     for name, data in parts.items():
         (folder / name).write_bytes(data)
-    (site / "sw.js").write_bytes(filled("sw.js", {"VERSION": folder.name}))
+    keeper = (PARTS / "sw.js").read_text("utf-8").replace("VERSION", digest, 1)
+    (site / "sw.js").write_text(keeper, "utf-8", newline="\n")
     print(f"{folder}: what runs a page's cells")
-
-
-def filled(name: str, told: dict[str, str]) -> bytes:
-    """A program of ours with what is known only now."""
-    text = (PARTS / name).read_text("utf-8")
-    for old, new in told.items():
-        text = text.replace(old, new, 1)
-    return text.encode()
-
-
-def licences(packages: bytes, editor: bytes) -> bytes:
-    """The licences of all that is not ours, as one text."""
-    return PYODIDE.encode() + zipfile.ZipFile(io.BytesIO(packages)).read("licences.txt") + editor
 
 
 # ---------------------------------------------------------------- what is fetched, once
@@ -118,19 +92,16 @@ def licences(packages: bytes, editor: bytes) -> bytes:
 
 def prepared() -> Path:
     """The folder with Python, its packages and the editor, made anew when a part of it changes."""
-    parts = [
-        Path(__file__),
-        *(PARTS / name for name in ("sums.json", "package.json", "editor.mjs")),
-    ]
-    mark = hashlib.sha256(b"".join(path.read_bytes() for path in [*parts, PARTS / "compile.mjs"]))
-    folder = CACHE / mark.hexdigest()[:12]
-    if not (folder / "lock.json").exists():
+    names = "sums.json package.json editor.mjs compile.mjs".split()
+    parts = [path.read_bytes() for path in (Path(__file__), *(PARTS / name for name in names))]
+    folder = CACHE / sha256(b"".join(parts)).hexdigest()[:12]
+    if not folder.exists():
         with aside() as name:
             making = Path(name, "made")
             making.mkdir()
             lock = core(making)
-            (making / "packages.zip").write_bytes(asset() or packages(making, lock))
-            (making / "editor.js").write_bytes(editor(making))
+            (making / "packages.zip").write_bytes(kept() or packages(making, lock))
+            editor(making)
             with contextlib.suppress(OSError):  # another was faster
                 making.rename(folder)
     return folder
@@ -142,119 +113,95 @@ def aside() -> tempfile.TemporaryDirectory:
     return tempfile.TemporaryDirectory(dir=CACHE)
 
 
+def opened(data: bytes) -> zipfile.ZipFile:
+    return zipfile.ZipFile(io.BytesIO(data))
+
+
 def core(folder: Path) -> dict:
-    """Write Python itself, and packed what a host may not pack; what its lock file says."""
-    data = pulled(["npm", "pack", "--silent", CORE], f"{CORE.replace('@', '-')}.tgz")
-    with tarfile.open(fileobj=io.BytesIO(held(data, CORE))) as tar:
-        for name in (*FILES, "pyodide-lock.json"):
+    """Write Python itself; what its lock file says of packages."""
+    with tarfile.open(fileobj=io.BytesIO(pulled(NPM, CORE))) as tar:
+        for name in ("pyodide.mjs", *LOADED):
             (folder / name).write_bytes(tar.extractfile(f"package/{name}").read())
-    for name in PACKED:
-        packed = gzip.compress((folder / name).read_bytes(), 9, mtime=0)
-        (folder / f"{name}.gz").write_bytes(packed)
-    return json.loads((folder / "pyodide-lock.json").rename(folder / "lock.json").read_text())
+    place = folder / "pyodide-lock.json"
+    lock = json.loads(place.read_text("utf-8"))
+    place.write_text(json.dumps(lock | {"packages": {}}), "utf-8")  # nothing of another host
+    return lock["packages"]
+
+
+def kept() -> bytes | None:
+    """packages.zip as it was kept with a release, None if it is not there or is another one."""
+    project = re.search(r'Repository = "(.*)"', (ROOT / "pyproject.toml").read_text("utf-8"))[1]
+    place = f"{project}/releases/download/live/packages.zip"
+    with contextlib.suppress(OSError, SystemExit), urllib.request.urlopen(place, timeout=20) as it:
+        return held(it.read(), "packages.zip")
 
 
 def packages(folder: Path, lock: dict) -> bytes:
     """packages.zip: of each wheel what a page needs, as bytecode, with its licence."""
-    carrier = zipfile.ZipFile(io.BytesIO(held(wheel(CARRIER), CARRIER)))
-    wheels = [held(wheel(TRAITLETS), TRAITLETS)]
-    for told in (lock["packages"][name] for name in WHEELS.split()):
-        data, name = carrier.read(FOLDER + told["file_name"]), told["file_name"]
-        wheels.append(
-            held(data, name, f"sha256-{base64.b64encode(bytes.fromhex(told['sha256'])).decode()}")
-        )
-    files, told = {}, []
-    for whole in map(zipfile.ZipFile, map(io.BytesIO, wheels)):
-        names = [info.filename for info in whole.infolist() if not info.is_dir()]
-        files |= {name: whole.read(name) for name in names if not LEFT_OUT.search(name)}
-        own = filter(LICENCE.search, names)
-        told += [f"{RULE}{name}\n\n{whole.read(name).decode()}" for name in own]
-    files["licences.txt"] = "".join(told).encode()
+    carrier, wheels = opened(pulled(PIP, CARRIER)), [pulled(PIP, TRAITLETS)]
+    for told in (lock[name] for name in WHEELS.split()):
+        name = told["file_name"]
+        wheels.append(held(carrier.read(FOLDER + name), name, told["sha256"]))
+    files, texts = {}, []
+    for whole in map(opened, wheels):
+        for name in whole.namelist():
+            if LICENCE.search(name):
+                texts.append(f"{RULE}{name}\n\n{whole.read(name).decode()}")
+            elif not LEFT_OUT.search(name):
+                files[name] = whole.read(name)
+    files["licences.txt"] = "".join(texts).encode()
     return held(compiled(folder, "packages.zip", files), "packages.zip")
 
 
-def asset() -> bytes | None:
-    """packages.zip as it was kept with a release, None if it is not there or is another one."""
-    project = re.search(r'Repository = "(.*)"', (ROOT / "pyproject.toml").read_text("utf-8"))[1]
-    try:
-        with urllib.request.urlopen(
-            f"{project}/releases/download/live/packages.zip", timeout=20
-        ) as answer:
-            data = answer.read()
-    except OSError:
-        return None
-    return data if digest_of(data, "packages.zip") == SUMS["packages.zip"] else None
-
-
-def editor(making: Path) -> bytes:
-    """CodeMirror as one module; its licences beside."""
+def editor(making: Path) -> None:
+    """Write CodeMirror as one module, and its licences."""
     with aside() as folder:
         for name in ("package.json", "editor.mjs"):
             shutil.copy(PARTS / name, folder)
-        run(["npm", "install", "--silent", "--no-audit", "--no-fund"], folder)
-        bundle = ["npm", "exec", "--", "esbuild", "editor.mjs", "--bundle", "--minify"]
-        told = ["--format=esm", "--legal-comments=none", "--outfile=editor.js"]
-        run([*bundle, *told, "--log-level=error"], folder)
+        run("npm install --silent --no-audit --no-fund".split(), folder)
+        run("npm run build".split(), folder)
+        made = held(Path(folder, "editor.js").read_bytes(), "editor.js")
+        (making / "editor.js").write_bytes(made)
         own = sorted(Path(folder, "node_modules").rglob("LICENSE*"))
         texts = [f"{RULE}{path.parent.name}, in editor.js\n\n{path.read_text()}" for path in own]
         (making / "licences.txt").write_text("".join(texts), "utf-8")
-        return held(Path(folder, "editor.js").read_bytes(), "editor.js")
 
 
-def wheel(spec: str) -> bytes:
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-    ]
-    name = spec.split("==")[0].replace("-", "_")
-    return pulled([*pip, "--python-version", "3.12", spec], f"{name}-*.whl")
-
-
-def pulled(command: list[str], pattern: str) -> bytes:
+def pulled(client: list[str], spec: str) -> bytes:
     """What an ordinary client fetches, unless it lies here already. Raises NotHere."""
-    if not (found := sorted(CACHE.glob(pattern))):
+    pattern = re.sub("@|==", "-", spec.replace("-", "_")) + "*"
+    if not (found := [*CACHE.glob(pattern)]):
         with aside() as folder:
-            run(command, folder)
+            run([*client, spec], folder)
             (new,) = Path(folder).glob(pattern)
             found = [new.rename(CACHE / new.name)]
-    return found[0].read_bytes()
+    return held(found[0].read_bytes(), spec)
 
 
 def run(command: list[str], folder: str | Path) -> None:
     """Run a program. Raises NotHere if it is missing or fails."""
-    whole = [shutil.which(command[0]) or command[0], *command[1:]]  # on Windows it is npm.cmd
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    program = shutil.which(command[0]) or command[0]  # on Windows npm is npm.cmd
     try:
-        subprocess.run(whole, cwd=folder, check=True, **quiet)
+        subprocess.run([program, *command[1:]], cwd=folder, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:
         told = " ".join(command[:3])
         raise NotHere(f"`{told}` failed; it needs npm and a network") from error
 
 
-def held(data: bytes, name: str, sum_: str = "") -> bytes:
+def held(data: bytes, name: str, wanted: str = "") -> bytes:
     """The same bytes. SystemExit if they are others than were looked at."""
-    wanted = sum_ or SUMS[name]
-    if (found := digest_of(data, name, wanted.partition("-")[0] or "sha256")) != wanted:
+    wanted = wanted or SUMS[name]
+    if (found := digest_of(data, name)) != wanted:
         raise SystemExit(f"{name} is not what it was: {found}, but must be {wanted}")
     return data
 
 
-def digest_of(data: bytes, name: str, kind: str = "sha256") -> str:
+def digest_of(data: bytes, name: str) -> str:
     """The sum of a file; of packages.zip that of what it holds, however it is packed."""
-    made = hashlib.new(kind)
-    if name != "packages.zip":
-        made.update(data)
-    else:
-        whole = zipfile.ZipFile(io.BytesIO(data))
-        for each in sorted(whole.namelist()):
-            made.update(f"{each} {len(whole.read(each))}\n".encode() + whole.read(each))
-    return f"{kind}-{base64.b64encode(made.digest()).decode()}"
+    if name == "packages.zip":
+        whole = opened(data)
+        data = repr([(each, whole.read(each)) for each in sorted(whole.namelist())]).encode()
+    return sha256(data).hexdigest()
 
 
 # ---------------------------------------------------------------- the course
@@ -262,17 +209,12 @@ def digest_of(data: bytes, name: str, kind: str = "sha256") -> str:
 
 def course(core: Path) -> bytes:
     """course.zip: the course's rooms and what stands in for IPython, PyTorch and a clock."""
-    kinds = (".py", ".js", ".css", ".csv", ".npz")
     files = {}
-    for home in (ROOT / "helpers", ROOT / "workshop", PARTS / "python"):
-        above = home if home == PARTS / "python" else ROOT
-        for path in sorted(home.rglob("*")):
-            if (
-                path.suffix in kinds
-                and path.name != "writer.npz"
-                and "jupyterlab" not in path.parts
-            ):
-                files[path.relative_to(above).as_posix()] = path.read_bytes()
+    for above, room in ((ROOT, "helpers"), (ROOT, "workshop"), (PARTS / "python", "")):
+        for path in (above / room).rglob("*"):
+            name = path.relative_to(above).as_posix()
+            if COURSE.fullmatch(name):
+                files[name] = path.read_bytes()
     return compiled(core, "course.zip", files)
 
 
@@ -280,10 +222,10 @@ def compiled(core: Path, name: str, files: dict[str, bytes]) -> bytes:
     """A zip of files, with the bytecode of that Python."""
     with aside() as folder:
         path = Path(folder, name)
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
+        with zipfile.ZipFile(path, "w") as pack:
             for each, data in sorted(files.items()):
-                pack.writestr(zipfile.ZipInfo(each), data)
-        run(["node", str(PARTS / "compile.mjs"), str(core), str(path)], CACHE)
+                pack.writestr(each, data)
+        run(["node", str(PARTS / "compile.mjs"), str(core), str(path)], folder)
         return path.read_bytes()
 
 

@@ -111,12 +111,14 @@ def test_every_cell_runs_and_shows_what_is_saved_or_says_that_it_needs_pytorch(k
     saved = page.evaluate(SHOWN)
     press(page, "Run all", 120)
     shown, states = page.evaluate(SHOWN), page.evaluate(STATES)
-    assert {state for state, _ in states.values()} <= {"ok", "torch"}
+    assert {state for state, _ in states.values()} <= {"done", "needs PyTorch"}
     assert [cell for cell in saved if shown[cell] != saved[cell]] == []
-    lacking = {cell for cell, (state, in_story) in states.items() if state == "torch" and in_story}
+    lacking = {
+        cell for cell, (state, in_story) in states.items() if state == "needs PyTorch" and in_story
+    }
     assert lacking <= {"pytorch-agrees"} or name > "06"
     assert page.get_by_text("This cell needs PyTorch").count() == sum(
-        state == "torch" for state, _ in states.values()
+        state == "needs PyTorch" for state, _ in states.values()
     )
     page.close()
 
@@ -181,7 +183,7 @@ def test_a_cell_is_stopped_and_names_stay(reader, known):
         press(page, f"Run cell {number(page, 'step-3-mixed')}")
         assert page.locator("#cell-step-3-mixed>.outputs").inner_text().strip() == "apple"
         page.get_by_role("button", name="Start again").click()
-        assert page.locator("[data-live=ok]").count() == 0
+        assert page.locator("[data-live=done]").count() == 0
         for cell in ("steps-1-2", "step-3-mixed"):
             page.get_by_role("button", name=f"changed in cell {number(page, cell)}").click()
         page.close()

@@ -36,7 +36,6 @@ await until(() => document.querySelector(".bench"));
 put(cells.get("your-turn-row-written"), WRONG);
 const wrong = await ran("your-turn-row-checked");
 put(cells.get("your-turn-row-written"), RIGHT);
-cells.get("your-turn-row-checked").state = "";
 const right = await ran("your-turn-row-checked");
 put(cells.get("steps-1-2"), "while True: pass");
 start(cells.get("steps-1-2"));

@@ -1,36 +1,26 @@
 // The editor of a cell, CodeMirror with Python: esbuild makes live/editor.js of it.
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { indentWithTab } from "@codemirror/commands";
 import { python } from "@codemirror/lang-python";
-import {
-  bracketMatching,
-  HighlightStyle,
-  indentUnit,
-  syntaxHighlighting,
-} from "@codemirror/language";
-import { EditorState, Prec } from "@codemirror/state";
-import { drawSelection, EditorView, keymap } from "@codemirror/view";
-import { tags } from "@lezer/highlight";
+import { bracketMatching, indentUnit, syntaxHighlighting } from "@codemirror/language";
+import { EditorView, keymap } from "@codemirror/view";
+import { classHighlighter } from "@lezer/highlight";
+import { minimalSetup } from "codemirror";
 
-// The colours of the page, light and dark.
-const colours = HighlightStyle.define([
-  { tag: [tags.keyword, tags.operatorKeyword], color: "light-dark(#7a2aa8, #d3a6f5)" },
-  { tag: tags.string, color: "light-dark(#1d6b3c, #8fd6a6)" },
-  { tag: tags.number, color: "light-dark(#9a3d00, #f2b07a)" },
-  { tag: tags.comment, color: "var(--quiet)", fontStyle: "italic" },
-]);
+const colours = syntaxHighlighting(classHighlighter); // their classes are in live.css
+const looks = [bracketMatching(), colours, indentUnit.of("    "), python()];
 
-// Tab indents, so Escape first lets it leave, as in CodeMirror's own manual.
-export function edit(parent, doc, label, { changed, run }) {
-  const ours = [{ key: "Shift-Enter", run: () => (run(), true) }];
-  const told = EditorView.contentAttributes.of({ "aria-label": label });
+// Takes the place of a text area. Tab indents, so Escape first lets it leave, as in CodeMirror's
+// own manual.
+export function edit(box, changed) {
+  const { value: doc, selectionStart: anchor, selectionEnd: head, parentElement: parent } = box;
+  const label = EditorView.contentAttributes.of({ "aria-label": box.ariaLabel });
   const heard = EditorView.updateListener.of((update) => {
     if (update.docChanged) changed(update.state.doc.toString());
   });
-  const keys = [
-    Prec.highest(keymap.of(ours)),
-    keymap.of([indentWithTab, ...defaultKeymap, ...historyKeymap]),
-  ];
-  const looks = [drawSelection(), bracketMatching(), syntaxHighlighting(colours)];
-  const extensions = [...keys, ...looks, history(), indentUnit.of("    "), python(), told, heard];
-  return new EditorView({ parent, state: EditorState.create({ doc, extensions }) });
+  const extensions = [keymap.of([indentWithTab]), minimalSetup, looks, label, heard];
+  const focused = document.activeElement === box;
+  parent.replaceChildren();
+  const editor = new EditorView({ parent, doc, selection: { anchor, head }, extensions });
+  if (focused) editor.focus();
+  return editor;
 }

@@ -2,79 +2,51 @@
 import { loadPyodide } from "./pyodide.mjs";
 
 const here = new URL("./", import.meta.url).href;
-const DESK = "/desk/my_transformer"; // the learner's answers: they live beyond this page
-const SIZES = {}; // bytes as they are used: filled in when the site is made
-const LOCK = {}; // which Python this is: filled in too
-let python, outputs, shell;
 
-// Tells the page how much of what it waits for has come.
-const fetched = globalThis.fetch;
-const all = Object.values(SIZES).reduce((sum, size) => sum + size, 0);
-let got = 0;
-globalThis.fetch = async (...asked) => {
-  const answer = await fetched(...asked);
+// Each part comes packed, whatever its host does, and tells the page how much of it has come.
+const { fetch } = globalThis;
+async function part(url) {
+  const answer = await fetch(`${url}.packed`);
   if (!answer.ok) throw new Error("a part is not there any more: load this page anew");
   const transform = (chunk, out) => {
-    postMessage({ kind: "loading", part: Math.min(1, (got += chunk.byteLength) / all) });
+    postMessage({ kind: "loading", bytes: chunk.byteLength });
     out.enqueue(chunk);
   };
-  return new Response(answer.body.pipeThrough(new TransformStream({ transform })), answer);
-};
+  const counted = answer.body.pipeThrough(new TransformStream({ transform }));
+  const headers = { "Content-Type": "application/wasm" }; // for the one that is asked for it
+  return new Response(counted.pipeThrough(new DecompressionStream("gzip")), { headers });
+}
 
-async function start({ interrupts, files }) {
-  const bytes = async (name) => (await fetch(here + name)).arrayBuffer();
-  const packs = ["packages.zip", "course.zip"].map(bytes); // while Python comes
-  const lockFileContents = JSON.stringify(LOCK); // nothing of another host
-  python = await loadPyodide({ indexURL: here, lockFileContents });
-  for (const pack of packs) python.unpackArchive(await pack, "zip", { extractDir: "/course" });
-  python.FS.mkdirTree(DESK);
-  lay(files);
-  python.runPython(`
-import os, sys
-os.chdir("/desk")
-sys.path.insert(0, "/course")
-import tab.start`);
-  outputs = python.pyimport("tab.outputs").Page;
-  shell = python.pyimport("tab.shell").shell;
-  outputs.send = (text) => postMessage(JSON.parse(text));
+async function start({ interrupts }) {
+  const packs = ["packages.zip", "course.zip"].map((name) => part(here + name)); // meanwhile
+  const text = await (await part(`${here}pyodide.asm.mjs`)).text();
+  const url = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+  const { default: createPyodideModule } = await import(url);
+  const env = { HOME: "/desk", MPLCONFIGDIR: "/tmp" };
+  globalThis.fetch = part;
+  const python = await loadPyodide({ indexURL: here, createPyodideModule, env });
+  globalThis.fetch = fetch;
+  for (const pack of packs)
+    python.unpackArchive(await (await pack).arrayBuffer(), "zip", { extractDir: "/course" });
+  python.runPython('import sys; sys.path.insert(0, "/course")');
+  const { hear: heard } = python.pyimport("tab");
   if (interrupts) python.setInterruptBuffer(interrupts);
+  hear = (data) => heard(JSON.stringify(data));
+  postMessage({ kind: "done" });
 }
 
-const text = (name) => python.FS.readFile(`${DESK}/${name}`, { encoding: "utf8" });
-const names = () => python.FS.readdir(DESK).filter((name) => name.endsWith(".py"));
-function lay(files) {
-  const there = names();
-  for (const [name, told] of Object.entries(files))
-    if (!there.includes(name) || text(name) !== told) python.FS.writeFile(`${DESK}/${name}`, told);
+// What Python says is JSON, with bytes in base 64.
+function revived(_, value) {
+  if (value?.base64 === undefined) return value;
+  const bytes = Uint8Array.from(atob(value.base64), (letter) => letter.charCodeAt(0));
+  return new DataView(bytes.buffer);
 }
+globalThis.tell = (text) => postMessage(JSON.parse(text, revived));
 
-// A value that a widget's own checks refuse ends nothing, as in a notebook.
-function touched(work) {
-  try {
-    work();
-  } catch (error) {
-    console.error(error);
-  }
-}
-
-const does = {
-  async start(told) {
-    await start(told);
-    postMessage({ kind: "done" });
-  },
-  run({ id, source, files }) {
-    lay(files);
-    const how = shell.run(source, id);
-    const now = Object.fromEntries(names().map((name) => [name, text(name)]));
-    postMessage({ kind: "done", how, files: now });
-  },
-  set: ({ model, told }) =>
-    touched(() => outputs.widgets.get(model)?.tab_receive(python.toPy(told))),
-  send: ({ model, told }) => touched(() => outputs.widgets.get(model)?.tab_hear(python.toPy(told))),
-};
-let last = Promise.resolve(); // one after another
+let hear = start; // the first message starts Python, which hears all others, one after another
+let last = Promise.resolve();
 addEventListener("message", ({ data }) => {
   last = last
-    .then(() => does[data.do](data))
+    .then(() => hear(data))
     .catch((error) => postMessage({ kind: "broken", text: String(error.message ?? error) }));
 });

@@ -23,7 +23,7 @@ class Missing:
     """A name of PyTorch, or of what is made of it: to use it says what is missing."""
 
     def __init__(self, name: str) -> None:
-        self.__dict__["_name"] = name
+        self._name = name
 
     def __getattr__(self, name: str) -> "Missing":
         if name.startswith("__"):

@@ -3,6 +3,8 @@
 import ast
 import linecache
 import re
+import signal
+import symtable
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
@@ -27,42 +29,44 @@ class Shell:
         self.lacking: dict[str, str] = {}  # names of cells that needed PyTorch, and its name
 
     def run(self, source: str, cell: str) -> str:
-        """Run a cell: "ok", "torch" if it needs PyTorch, else "error"."""
+        """Run a cell; says what became of it."""
+        file = f"<{cell}, run {len(self.history_manager.input_hist_raw)}>"
         self.history_manager.input_hist_raw.append(source)
-        file = f"<cell {cell}, run {len(self.history_manager.input_hist_raw) - 1}>"
         linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-        stream = Stream()
+        source, stream = MAGIC.sub(r"\1pass", source), Stream()
         with redirect_stdout(stream), redirect_stderr(stream):
             try:
                 self._run(source, file)
             except BaseException as error:  # KeyboardInterrupt and SystemExit end the cell alone
                 return self._failed(error, source, file)
-        return "ok"
+        return "done"
 
     def _run(self, source: str, file: str) -> None:
-        tree = ast.parse(MAGIC.sub(r"\1pass", source), file)
+        tree = ast.parse(source, file)
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, file, "exec"), self.names)
-        for name in bound(tree.body):
-            self.lacking.pop(name, None)
-        if last is not None:
-            value = eval(compile(ast.Expression(last.value), file, "eval"), self.names)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            exec(compile(tree, file, "exec"), self.names)
+            value = last and eval(compile(ast.Expression(last.value), file, "eval"), self.names)
             if value is not None and not source.rstrip().endswith(";"):
                 self.names["_"] = value
                 display(value)
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Stop comes too late: it must end nothing
 
     def _failed(self, error: BaseException, source: str, file: str) -> str:
         own = error.__traceback__
         while own and own.tb_frame.f_code.co_filename != file:
             own = own.tb_next
         if name := self._needs(error):
-            for lost in unfinished(ast.parse(MAGIC.sub(r"\1pass", source)), own):
+            for lost in unfinished(ast.parse(source).body, own):
                 self.names.pop(lost, None)  # an older value would be taken for the new one
                 self.lacking[lost] = name
             post("torch", name=name)
-            return "torch"
-        post("error", text=told(error, own))
-        return "error"
+            return "needs PyTorch"
+        lines = traceback.format_exception(type(error), error, own, chain=False)
+        post("stream", text="".join(lines).rstrip(), name="error")  # from the learner's own line on
+        return "an error"
 
     def _needs(self, error: BaseException | None) -> str:
         """The name of PyTorch that a cell needs, or that an earlier cell needed; else ""."""
@@ -75,34 +79,19 @@ class Shell:
         return ""
 
 
-def told(error: BaseException, own: TracebackType | None) -> str:
-    """An exception as Python tells it, from the learner's own line on."""
-    lines = traceback.format_exception(type(error), error, own, chain=False)
-    return "".join(lines).replace("<cell ", "<").rstrip()
-
-
-def unfinished(tree: ast.Module, own: TracebackType | None) -> set[str]:
+def unfinished(cell: list[ast.stmt], own: TracebackType | None) -> set[str]:
     """The names that a cell would have made, and those that it was just filling in a loop."""
     line = own.tb_lineno if own else 0
-    done = [node for node in tree.body if node.end_lineno < line]
-    stopped = [node for node in tree.body[len(done) :][:1] if hasattr(node, "body")]
+    done = [node for node in cell if node.end_lineno < line]
+    stopped = [node for node in cell[len(done) :][:1] if hasattr(node, "body")]
     used = {n.id for node in stopped for n in ast.walk(node) if isinstance(n, ast.Name)}
-    return bound(tree.body[len(done) :]) | bound(done) & used
+    return bound(cell[len(done) :]) | bound(done) & used
 
 
 def bound(statements: list[ast.stmt]) -> set[str]:
     """The names that statements make at the top of a cell."""
-    made = set()
-    for statement in statements:
-        if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            made.add(statement.name)
-            continue
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                made.add(node.id)
-            if isinstance(node, ast.alias):
-                made.add(node.asname or node.name.split(".")[0])
-    return made
+    told = symtable.symtable(ast.unparse(ast.Module(statements, [])), "", "exec")
+    return {name.get_name() for name in told.get_symbols() if name.is_local()}
 
 
 shell = Shell()

@@ -1,5 +1,0 @@
-"""What shows values."""
-
-from tab.outputs import display
-
-__all__ = ["display"]
