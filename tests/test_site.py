@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = ["index.html", *(f"{path.stem}.html" for path in EVERY)]
 HOSTILE = """</script><!--<script>'"&<img src=x onerror="alert(1)">"""
-KINDS = {"setup", "check", "exercise", "question", "hidden", "timing", "lesson"}
+KINDS = {"setup", "check", "exercise", "question", "hidden", "lesson"}
 each_notebook = pytest.mark.parametrize("path", EVERY, ids=lambda path: path.stem)
 
 

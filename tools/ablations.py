@@ -3,31 +3,16 @@
 A process for each core; on one core it takes half an hour.
 """
 
-import csv
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from pathlib import Path
+from seeds import HELPERS, write
 
-import torch
-
-from helpers.training.ablations import TABLE, Result, ablation, trainings
-
-PATH = Path(__file__).resolve().parents[1] / "helpers" / "training" / TABLE
-COMMENT = "# made by `make ablations`: the translator of notebook 13, its parts and its recipe\n"
+from helpers.training.ablations import TABLE, ablation, trainings
 
 
-def main() -> None:
-    """Print each line as soon as it is measured, then write the table."""
-    # With one thread each, sums have the same order on every machine.
-    with ProcessPoolExecutor(None, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        rows = [Result._fields]
-        for name, seed, match, loss in pool.map(ablation, *zip(*trainings(), strict=True)):
-            rows.append((name, seed, f"{match:.4f}", f"{loss:.4f}"))
-            print("{:36} {}  {}  {}".format(*rows[-1]), flush=True)
-    with open(PATH, "w", encoding="utf-8", newline="") as file:
-        file.write(COMMENT)
-        csv.writer(file, lineterminator="\n").writerows(rows)
+def line_of(name: str, seed: int) -> dict:
+    """A line of the table: trained and measured."""
+    return ablation(name, seed)._asdict()
 
 
 if __name__ == "__main__":
-    main()
+    what = "`make ablations`: the translator of notebook 13, its parts and its recipe"
+    write(HELPERS / "training" / TABLE, what, line_of, trainings(), digits=4)

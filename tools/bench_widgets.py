@@ -5,7 +5,7 @@
 The heatmap stands beside `ipywidgets.interact` + matplotlib, and its size beside BertViz's head
 view; the machine beside PyTorch: a slider whose callback in the kernel sets one number of the
 model, runs all of it again and sends eight numbers back. A row of WAYS says what is shown, what is
-done to it, and its bars. Times are in milliseconds:
+done to it, and its bars; exit status 1 if one is missed. Times are in milliseconds:
 
 first paint  from the command to run the cell to the end of the first frame with the picture
 ms, 95 %     median and percentile, from the time stamp of a key press or a mouse move to the end
@@ -17,8 +17,6 @@ of 60        60 events in one second: how many pictures were seen, in how many f
 kB           what the cell adds to a notebook run by nbclient; of this the widgets' state
 sweep        *why this word*: until it is known what is missed without each of so many parts
 frame        the longest that the page computes at once for it, its way back and its notes
-
-Exit status 1 if a bar is missed.
 """
 
 import os
@@ -44,20 +42,19 @@ from browser.harness import Lab, Server, launch, notebook_of  # noqa: E402
 from workshop.machine.wire import joined, packed  # noqa: E402
 from workshop.widgets.base import module  # noqa: E402
 
-LIMIT = 20.0  # seconds that one measurement may take
+LIMIT = 20_000  # milliseconds that one measurement may take
 
 
 class Act(NamedTuple):
-    """What a reader does, by keys or (without) by the mouse, where, and how its picture is known.
+    """What a reader does where: by keys, or without them by the mouse.
 
     `fire` is JavaScript that does it at once, the k-th of many, `first` what is done before all.
     """
 
-    keys: tuple[str, ...]
     where: str
-    look: str
+    keys: tuple[str, ...] = ("ArrowRight", "ArrowLeft")
     fire: str = ""
-    first: str = "() => {}"
+    first: str = "null"
 
 
 class Way(NamedTuple):
@@ -69,31 +66,12 @@ class Way(NamedTuple):
     bars: dict[str, float]
 
 
-# `look` gives a picture's fingerprint, 0 or "" while there is none. `quick` reads a few lines of
-# a canvas: all of it takes some milliseconds, which a frame does not have to spare.
-LOOK = """(quick) => {
-  const canvas = document.querySelector(".step canvas[tabindex='0']");
-  if (!canvas?.width) return 0;
-  const { width, height } = canvas;
-  let hash = 0;
-  for (const y of quick ? [0.3, 0.5, 0.7, 0.9].map((share) => Math.floor(share * height)) : [0]) {
-    const { data } = canvas.getContext("2d").getImageData(0, y, width, quick ? 1 : height);
-    for (const pixel of new Uint32Array(data.buffer)) hash = (Math.imul(hash, 31) + pixel) | 0;
-  }
-  const words = quick ? document.querySelector(".step .hand")?.textContent ?? "" : "";
-  for (const sign of words) hash = (Math.imul(hash, 31) + sign.charCodeAt()) | 0;
-  return hash;
-}"""
 CANVAS, SLIDER = ".step canvas[tabindex='0']", ".widget-hslider .noUi-handle"
-ARROWS = ("ArrowRight", "ArrowLeft")
-
 ATTENTION = """
 import numpy as np
-{imports}
 words = "the animal did not cross the street because it was too tired to go on .".split()
-N = {n}
-tokens = [words[i % 16] for i in range(N)]
-scores = np.random.default_rng(0).normal(size=(12, N, N)) * 2
+tokens = [words[i % 16] for i in range({n})]
+scores = np.random.default_rng(0).normal(size=(12, {n}, {n})) * 2
 weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
 """
 OURS = "from workshop.widgets import AttentionHeatmap"
@@ -105,21 +83,17 @@ def draw(temperature=1.0):
     x = np.exp(scores[0] / temperature)
     plt.figure(figsize=(6, 6))
     plt.imshow(x / x.sum(-1, keepdims=True), cmap="cividis")
-    plt.xticks(range(N), tokens, rotation=90)
-    plt.yticks(range(N), tokens)
+    plt.xticks(range(len(tokens)), tokens, rotation=90)
+    plt.yticks(range(len(tokens)), tokens)
     plt.show()
 """
 BERTVIZ = "import torch\nfrom bertviz import head_view"
-LOOK_INTERACT = """() => {
-  const picture = document.querySelector(".jp-OutputArea img");
-  return picture?.complete && picture.naturalWidth ? picture.src : "";
-}"""
 HEATMAP = {
-    "temperature": Act(ARROWS, ".step input[aria-label='temperature']", LOOK,
-        "(slider, k) => { slider.value = k / 30 - 1; bench.send(slider, 'input'); }"),
-    "head": Act(ARROWS, ".step select[aria-label='head']", LOOK,
-        "(select, k) => { select.value = k % 12; bench.send(select, 'change'); }"),
-    "hover": Act((), CANVAS, LOOK, """(canvas, k) => {
+    "temperature": Act(".step input[aria-label='temperature']",
+        fire="(slider, k) => { slider.value = k / 30 - 1; bench.send(slider, 'input'); }"),
+    "head": Act(".step select[aria-label='head']",
+        fire="(select, k) => { select.value = k % 12; bench.send(select, 'change'); }"),
+    "hover": Act(CANVAS, (), """(canvas, k) => {
           const { right, bottom } = canvas.getBoundingClientRect();
           const [clientX, clientY] = [right - 40 - 61 * (k % 5), bottom - 8 - 41 * (k % 6)];
           bench.send(canvas, "pointermove", { clientX, clientY });
@@ -146,19 +120,17 @@ slider, answer = ipywidgets.FloatSlider(min=-2, max=2, step=0.05), ipywidgets.HT
 slider.observe(again, "value")
 ipywidgets.VBox([slider, answer])
 """
-LOOK_ANSWER = "() => document.querySelector('.widget-html-content')?.innerText"
 MACHINE = {
-    "number": Act(("+", "-"), CANVAS, LOOK,
+    "number": Act(CANVAS, ("+", "-"),
         "(canvas, k) => bench.send(canvas, 'keydown', { key: k < 30 ? '+' : '-' })",
-        f"""() => ["ArrowRight", "ArrowDown"].forEach((key) =>
-          bench.send(document.querySelector("{CANVAS}"), "keydown", {{ key }}))"""),
-    "map": Act(("ArrowUp", "ArrowDown"), ".step .hand input", LOOK, """(input, k) => {
+        f"""['ArrowRight', 'ArrowDown'].forEach((key) =>
+          bench.send(document.querySelector("{CANVAS}"), 'keydown', {{ key }}))"""),
+    "map": Act(".step .hand input", ("ArrowUp", "ArrowDown"), """(input, k) => {
           input.value = Number(input.value) + (k < 30 ? 0.1 : -0.1);
           bench.send(input, "input");
-        }""", "() => bench.run(3)"),
-    "PyTorch": Act(ARROWS, SLIDER, LOOK_ANSWER),
+        }""", "bench.run(3)"),
+    "PyTorch": Act(SLIDER),
 }  # fmt: skip
-
 BOTH = "model(*(torch.arange(1, 1 + len(text.split()))[None] for text in (text, written)))"
 APPLES = """
 table, *W = (torch.tensor(APPLE[name]) for name in ("table", "W_q", "W_k", "W_v"))
@@ -195,7 +167,7 @@ def machine(name: str, model: str, run: str, shown: str, bars: dict[str, float])
 
 def heatmap(name: str, n: int, imports: str, show: str, acts: dict = HEATMAP, **bars: float) -> Way:
     """A picture of attention among n tokens."""
-    return Way(f"{name}, {n} tokens", (ATTENTION.format(imports=imports, n=n), show), acts, bars)
+    return Way(f"{name}, {n} tokens", (imports + ATTENTION.format(n=n), show), acts, bars)
 
 
 SMOOTH = {"frames": 1, "of 60": 60}
@@ -210,8 +182,7 @@ WAYS = [
             "model, text, words, at='layer 1/attention/head 1'", {"ms": 50}),
     heatmap("AttentionHeatmap", 64, OURS, SHOW, **SMOOTH, state=100, handler=2),
     heatmap("AttentionHeatmap", 512, OURS, SHOW, **SMOOTH, handler=10),
-    heatmap("interact + imshow", 64, PLOT, INTERACT,
-            {"temperature": Act(ARROWS, SLIDER, LOOK_INTERACT)}),
+    heatmap("interact + imshow", 64, PLOT, INTERACT, {"temperature": Act(SLIDER)}),
     heatmap("BertViz head_view", 64, BERTVIZ, "head_view([torch.tensor(weights)[None]], tokens)",
             {}),
     Way("Why, translator", (MODELS.format(model=TRANSLATOR, run="_"), f"Machine({AT})"), {},
@@ -224,19 +195,37 @@ OTHERS = (  # the heatmap must be so many times faster, or smaller, than what ot
 )
 
 # --------------------------------------------------------------------------------- in the page
-BENCH = """() => {
-  const nextFrame = () => new Promise(requestAnimationFrame);
+BENCH = """(canvas) => {
   // A message sent in a frame arrives when all of the frame is done: handlers, drawing, painting.
   const frameDone = async () => {
     const { port1, port2 } = new MessageChannel();
-    const time = await nextFrame();
+    const time = await new Promise(requestAnimationFrame);
     await new Promise((done) => { port1.onmessage = done; port2.postMessage(0); });
     return time;
   };
+  // Of a canvas all pixels or, quickly, a few lines and its words: all takes some milliseconds,
+  // which a frame does not have to spare.
+  const hashed = (canvas, quick) => {
+    const { width, height } = canvas;
+    let hash = 0;
+    for (const y of quick ? [0.3, 0.5, 0.7, 0.9].map((share) => Math.floor(share * height)) : [0]) {
+      const { data } = canvas.getContext("2d").getImageData(0, y, width, quick ? 1 : height);
+      for (const pixel of new Uint32Array(data.buffer)) hash = (Math.imul(hash, 31) + pixel) | 0;
+    }
+    return (hash || "") + (quick ? document.querySelector(".step .hand")?.textContent ?? "" : "");
+  };
   window.bench = {
+    // The fingerprint of what is drawn or answered, "" while there is nothing.
+    look(quick) {
+      const [board, image, answer] = [canvas, ".jp-OutputArea img", ".widget-html-content"]
+        .map((place) => document.querySelector(place));
+      return (board?.width ? hashed(board, quick) : "") + (image?.naturalWidth ? image.src : "")
+        + (answer?.textContent ?? "");
+    },
+
     send(element, type, options = {}) {
-      const kind = { keydown: KeyboardEvent, pointermove: PointerEvent, click: MouseEvent }[type];
-      element.dispatchEvent(new (kind ?? Event)(type, { bubbles: true, ...options }));
+      const kind = { keydown: KeyboardEvent, pointermove: PointerEvent }[type] ?? Event;
+      element.dispatchEvent(new kind(type, { bubbles: true, ...options }));
     },
 
     run(i) {
@@ -244,26 +233,27 @@ BENCH = """() => {
       return window.jupyterapp.commands.execute("notebook:run-cell");
     },
 
-    // Milliseconds from the command to run the cell until its picture is there.
-    async paint(i) {
-      const start = performance.now();
-      bench.run(i);
-      while (!bench.look()) await frameDone();
-      bench.painted = performance.now() - start;
+    // [milliseconds, frames] from a moment until the picture is another one.
+    async changed(before, start, limit) {
+      let [time, frames, now] = [0, 0, before];
+      for (; (!now || now === before) && time < limit; frames++) {
+        await frameDone();
+        time = performance.now() - start;
+        now = bench.look();
+      }
+      return [time, frames];
     },
 
-    // Wait for one event; then [milliseconds, frames] until the picture has changed.
+    // The same of a cell from the command to run it, and from the next event of a type.
+    paint(i, limit) {
+      const start = performance.now();
+      bench.run(i);
+      return bench.changed("", start, limit);
+    },
     arm(type, limit) {
       const before = bench.look();
-      bench.changed = new Promise((done) => addEventListener(type, async (event) => {
-        let [time, frames, now] = [0, 0, before];
-        for (; [before, 0, ""].includes(now) && time < 1000 * limit; frames++) {
-          await frameDone();
-          time = performance.now() - event.timeStamp;
-          now = bench.look();
-        }
-        done([time, frames]);
-      }, { once: true, capture: true }));
+      bench.found = new Promise((done) => addEventListener(type, ({ timeStamp }) =>
+        done(bench.changed(before, timeStamp, limit)), { once: true, capture: true }));
     },
 
     // Milliseconds that a handler and its drawing take, pixels included.
@@ -283,7 +273,7 @@ BENCH = """() => {
 
     // 60 events in a second, in step with the frames; how many pictures they made, and how many
     // frames the browser had in that second: two events in one frame make one picture.
-    async sixty(fire, elements) {
+    async sixty(fire, element) {
       let [fired, shown, last, quiet, frames] = [0, 0, bench.look(true), 0, 0];
       const start = await frameDone();
       for (let time = start; quiet < 60; time = await frameDone()) {
@@ -293,13 +283,12 @@ BENCH = """() => {
         quiet = changed || fired < 60 ? 0 : quiet + 1;
         if (fired < 60) frames++;
         const due = Math.min(60, 1 + Math.round((time - start) * 0.06));
-        for (; fired < due; fired++) fire(elements[fired % elements.length], fired);
+        for (; fired < due; fired++) fire(element, fired);
       }
       return [shown, frames];
     },
   };
 }"""
-
 ASK = """async ([js, program, learned, texts, word]) => {
   const { Engine, Why, inFrames } = await import(`data:text/javascript,${encodeURIComponent(js)}`);
   const bytes = Uint8Array.from(learned, (sign) => sign.charCodeAt());
@@ -319,30 +308,24 @@ ASK = """async ([js, program, learned, texts, word]) => {
 class Stage(Lab):
     """JupyterLab in a page, in which one way after the other is measured."""
 
-    def look(self, act: Act) -> None:
-        """From now on look at what this act changes."""
-        self.page.evaluate(BENCH)
-        self.page.evaluate(f"() => void (bench.look = {act.look})")
-
     def paint(self, way: Way) -> float:
         """Run the first cell, measure until the second has drawn its picture, run the third."""
         self.open(notebook_of(*way.cells))
-        self.look(next(iter(way.acts.values())))
-        self.page.evaluate("() => bench.run(0)")
-        self.page.evaluate("() => void bench.paint(1)")
-        self.page.wait_for_function("bench.painted", timeout=1000 * LIMIT)
+        self.page.evaluate(BENCH, CANVAS)
+        self.page.evaluate("bench.run(0)")
+        time, _ = self.page.evaluate(f"bench.paint(1, {LIMIT})")
         if way.cells[2:]:
-            self.page.evaluate("() => bench.run(2)")
+            self.page.evaluate("bench.run(2)")
         self.page.wait_for_timeout(1500)  # exact numbers arrive, scripts settle
-        return self.page.evaluate("bench.painted")
+        return time
 
     def latency(self, act: Act, count: int = 30) -> np.ndarray:
         """Milliseconds and frames from event to change, of real keys and moves: (count, 2)."""
         found: list[list[float]] = []
-        while len(found) < count + 2 and sum(ms for ms, _ in found) < 1000 * LIMIT:
+        while len(found) < count + 2 and sum(ms for ms, _ in found) < LIMIT:
             self.page.wait_for_timeout(random.uniform(50, 70))  # any moment between two frames
             self.do(act, len(found))
-            found.append(self.page.evaluate("bench.changed"))
+            found.append(self.page.evaluate("bench.found"))
         return np.array(found[2:] or found)  # two to warm up
 
     def do(self, act: Act, k: int) -> None:
@@ -350,15 +333,14 @@ class Stage(Lab):
         target, event = self.page.locator(act.where), "keydown" if act.keys else "pointermove"
         target.focus() if act.keys else target.scroll_into_view_if_needed()
         box, share = target.bounding_box(), 0.25 + 0.7 * (0.618 * k % 1)
-        self.page.evaluate("([event, limit]) => bench.arm(event, limit)", [event, LIMIT])
+        self.page.evaluate(f"bench.arm('{event}', {LIMIT})")
         if act.keys:
             self.page.keyboard.press(act.keys[k % 22 >= 11])
         else:
             self.page.mouse.move(box["x"] + share * box["width"], box["y"] + share * box["height"])
 
-    def figures(self, name: str, act: Act) -> dict[str, float]:
+    def figures(self, name: str, act: Act, sixty: bool) -> dict[str, float]:
         """What is measured of an act; its handler alone, where no kernel answers."""
-        self.look(act)
         self.page.evaluate(act.first)
         times, frames = self.latency(act).T
         found = {"ms": np.median(times), "95 %": np.percentile(times, 95)}
@@ -367,13 +349,11 @@ class Stage(Lab):
             element = self.page.locator(act.where)
             call = f"(element, k) => bench.cost({act.fire}, element, k)"
             found["handler"] = np.median([element.evaluate(call, k) for k in range(30)])
-        return {f"{name} {what}": float(x) for what, x in found.items()}
-
-    def sixty(self, act: Act) -> dict[str, float]:
-        """How many pictures 60 events in one second make, and the frames of that second."""
-        elements = self.page.locator(act.where)
-        call = f"elements => bench.sixty({act.fire}, elements)"
-        return dict(zip(("of 60", "in frames"), elements.evaluate_all(call), strict=True))
+        found = {f"{name} {what}": float(x) for what, x in found.items()}
+        if act.fire and sixty:
+            call = f"element => bench.sixty({act.fire}, element)"
+            found["of 60"], found["in frames"] = element.evaluate(call)
+        return found
 
     def ask(self, cells: tuple[str, ...]) -> dict[str, float]:
         """Let a page of its own say why a machine says its likeliest word: medians of five."""
@@ -393,12 +373,15 @@ def sizes(cells: tuple[str, ...]) -> dict[str, float]:
     notebook = notebook_of(*cells[:2])
     quiet = {"extra_arguments": ["--log-level=ERROR"], "timeout": 90}
     NotebookClient(notebook, kernel_name="python3", **quiet).execute()
-    full = len(nbformat.writes(notebook).encode())
+
+    def size() -> float:
+        return len(nbformat.writes(notebook).encode()) / 1000
+
+    full = size()
     notebook.metadata.pop("widgets", None)
-    stateless = len(nbformat.writes(notebook).encode())
+    state = full - size()
     notebook.cells[1].outputs = []
-    bare = len(nbformat.writes(notebook).encode())
-    return {"kB": (full - bare) / 1000, "state": (full - stateless) / 1000}
+    return {"kB": full - size(), "state": state}
 
 
 def measure(stage: Stage, way: Way) -> dict[str, float]:
@@ -408,8 +391,7 @@ def measure(stage: Stage, way: Way) -> dict[str, float]:
         if way.acts:
             found["first paint"] = stage.paint(way)
         for i, (name, act) in enumerate(way.acts.items()):
-            found |= stage.figures(name, act)
-            found |= stage.sixty(act) if act.fire and not i else {}
+            found |= stage.figures(name, act, sixty=not i)
     except PlaywrightError as error:
         print(f"{way.name}: {str(error).splitlines()[0]}", file=sys.stderr)
     return found

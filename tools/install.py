@@ -24,29 +24,19 @@ def places() -> list[str]:
     return os.environ.get("PIP_FIND_LINKS", "").split()
 
 
-def local_folders() -> list[str]:
-    """Those places that are folders of this machine, with or without file://."""
-    paths = [url2pathname(urlsplit(p).path) if p.startswith("file:") else p for p in places()]
-    return [path for path in paths if Path(path).is_dir()]
-
-
-def uv_install(*arguments: str, python: Path | str = sys.executable, **options) -> bool:
+def uv_install(*arguments: str, python: Path | str = sys.executable) -> bool:
     """Install into the environment of a Python, by default into this one; True if it worked."""
     call = [sys.executable, "-m", "uv", "pip", "install", "--python", str(python), *arguments]
-    return subprocess.run(call, cwd=ROOT, **options).returncode == 0
+    return subprocess.run(call, cwd=ROOT).returncode == 0
 
 
 def install_torch(requirement: str, python: Path | str = sys.executable) -> bool:
     """Install torch from a folder of wheels, else from PyTorch's index, else as the rest."""
-    offline = [["--no-index", "--no-deps", "--find-links", folder] for folder in local_folders()]
-    return (
-        any(
-            uv_install(*only, requirement, python=python, stderr=subprocess.DEVNULL)
-            for only in offline
-        )
-        or uv_install("--torch-backend", "auto", requirement, python=python)
-        or uv_install(requirement, python=python)
-    )
+    paths = [url2pathname(urlsplit(p).path) if p.startswith("file:") else p for p in places()]
+    alone = ["--quiet", "--quiet", "--no-index", "--no-deps", "--find-links"]
+    offline = [[*alone, path] for path in paths if Path(path).is_dir()]
+    ways = [*offline, ["--torch-backend", "auto"], []]
+    return any(uv_install(*way, requirement, python=python) for way in ways)
 
 
 def starts() -> bool:

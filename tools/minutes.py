@@ -81,16 +81,15 @@ def measured(number: str, cells) -> dict:
 
 def printed(cells, found: dict) -> None:
     """Write the minutes into a story's first cell and into the line under each closed heading."""
-    depth, first = found["sections"], cells[0]
-    numbers = {
-        r"(\*\*The story\*\*: )\d+": found["story"],
-        r"(\*\*The story\*\*: \d+ minutes, )\d+": found["task"],
-        r"(\*\*Go deeper\*\*: )\d+": len(depth),
-        r"(sections? below it, )\d+": sum(depth),
-        r"(at minute )\d+": found.get("reached"),
+    depth = found["sections"]
+    places = {
+        r"(\*\*The story\*\*: )\d+( minutes, )\d+": (found["story"], found["task"]),
+        r"(\*\*Go deeper\*\*: )\d+( sections? below it, )\d+": (len(depth), sum(depth)),
+        r"(at minute )\d+()": (found.get("reached"), ""),
     }
-    for place, number in numbers.items():
-        first["source"] = re.sub(place, rf"\g<1>{number}", first["source"], count=1)
+    for place, (one, other) in places.items():
+        said = rf"\g<1>{one}\g<2>{other}"
+        cells[0]["source"] = re.sub(place, said, cells[0]["source"], count=1)
     for (heading, *_), number in zip(layers(cells)[1], depth, strict=True):
         said = rf"\g<1>{number} minute{'s' * (number != 1)}:"
         place = r"\A(### [^\n]+\n\n)(?:\d+ minutes?:)?"

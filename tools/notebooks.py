@@ -12,7 +12,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellControlSignal, DeadKernelError
+from nbclient.exceptions import CellExecutionError
 from nbconvert.preprocessors import CoalesceStreamsPreprocessor
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
@@ -29,10 +29,6 @@ RANDOM = r"(?=.*[0-9])[0-9a-f]{8,}(-[0-9a-f]{4,})*$"  # the id that an editor gi
 CHOSEN = re.compile(rf"(?!{RANDOM})[a-z][a-z0-9]*(-[a-z0-9]+)*")  # and those that an author gave
 
 
-class NotebookError(Exception):
-    """A notebook that can't be found, or whose cell fails."""
-
-
 def derived_id(cell) -> str:
     """The first words of the first heading, or of the source: `## By hand: two` → `by-hand-two`."""
     heading = re.search(r"^#+ (.+)$", cell.source, re.MULTILINE)
@@ -42,8 +38,9 @@ def derived_id(cell) -> str:
 
 def unique(wanted: str, taken: set[str]) -> str:
     """The wanted id, with a number behind it if another cell has it: `plot`, `plot-2`."""
-    names = itertools.chain([wanted], (f"{wanted}-{n}" for n in itertools.count(2)))
-    name = next(name for name in names if name not in taken)
+    name, numbers = wanted, itertools.count(2)
+    while name in taken:
+        name = f"{wanted}-{next(numbers)}"
     taken.add(name)
     return name
 
@@ -78,10 +75,10 @@ def any_version(values: dict) -> dict:
 def clean_widget(model: dict, layout: str) -> dict:
     """A widget's model of any version, with its layout's new id and without old buffers."""
     state = any_version(model["state"]) | {"layout": LAYOUT + layout}
-    buffers = [buffer for buffer in model.get("buffers", []) if is_gap(state, buffer["path"])]
+    made = any_version(model) | {"state": state}
+    buffers = [buffer for buffer in made.pop("buffers", []) if is_gap(state, buffer["path"])]
     buffers.sort(key=lambda buffer: json.dumps(buffer["path"]))
-    kept = {key: value for key, value in any_version(model).items() if key != "buffers"}
-    return kept | {"state": state} | ({"buffers": buffers} if buffers else {})
+    return made | ({"buffers": buffers} if buffers else {})
 
 
 def clean_widgets(notebook) -> dict:
@@ -109,15 +106,13 @@ def clean_widgets(notebook) -> dict:
 def clean_output(output, count: int) -> None:
     """Keep of an output's metadata only a picture's words and width; number it like its cell."""
     if "metadata" in output:
-        told = {k: v for k, v in output.metadata.items() if isinstance(v, dict) and "alt" in v}
-        kept = {
-            k: {name: v[name] for name in ("alt", "width") if name in v} for k, v in told.items()
-        }
-        output["metadata"] = kept
+        told = output.metadata.get("image/png", {})
+        kept = {name: told[name] for name in ("alt", "width") if name in told}
+        output["metadata"] = {"image/png": kept} if kept else {}
     if "execution_count" in output:
         output["execution_count"] = count
-    for kind in {"image/png", "image/jpeg"} & output.get("data", {}).keys():
-        output["data"][kind] = output["data"][kind].strip()
+    if png := output.get("data", {}).get("image/png"):
+        output["data"]["image/png"] = png.strip()
 
 
 def clean_cell(cell) -> None:
@@ -151,32 +146,8 @@ def canonical(notebook) -> str:
     return nbformat.writes(notebook, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
 
 
-def find(names: list[str]) -> list[Path]:
-    """The notebooks whose file names begin with one of the names; all without names."""
-    found = [sorted(NOTEBOOKS.glob(f"{Path(name).stem}*.ipynb")) for name in names or [""]]
-    if missing := [name for name, paths in zip(names, found, strict=False) if not paths]:
-        raise NotebookError(f"no notebook begins with {missing[0]!r}")
-    return list(dict.fromkeys(itertools.chain(*found)))
-
-
-def execute(path: Path):
-    """Run all cells of the canonical notebook in a fresh kernel, in the notebooks' folder."""
-    notebook = nbformat.reads(canonical(nbformat.read(path, as_version=4)), as_version=4)
-    options = {"timeout": 600, "record_timing": False, "extra_arguments": ["--log-level=ERROR"]}
-    here = {"metadata": {"path": str(NOTEBOOKS)}}
-    try:
-        return NotebookClient(notebook, kernel_name="python3", resources=here, **options).execute()
-    except (CellControlSignal, DeadKernelError, RuntimeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        for cell in notebook.cells:
-            if any(output.output_type == "error" for output in cell.get("outputs", [])):
-                what = f"cell {cell.id}: {error.ename}: {error.evalue}"
-        raise NotebookError(f"{path.name}: {what}") from None
-
-
-def keep_uncompared(path: Path, notebook) -> None:
+def keep_uncompared(before, notebook) -> None:
     """A cell that is not compared (a timing) keeps its saved output while its code is the same."""
-    before = nbformat.read(path, as_version=4)
     saved = {cell.id: cell for cell in before.cells}
     for cell in notebook.cells:
         old = saved.get(cell.id, {})
@@ -187,10 +158,21 @@ def keep_uncompared(path: Path, notebook) -> None:
     notebook.metadata["widgets"] = {STATE: {"state": models}}
 
 
-def run(path: Path) -> None:
-    """Execute and write one notebook; a failing cell leaves the file as it was."""
-    notebook = execute(path)
-    keep_uncompared(path, notebook)
+def run(path: Path) -> str | None:
+    """Execute and write one notebook; a cell that fails is named, and leaves the file as it was."""
+    before = nbformat.read(path, as_version=4)
+    notebook = nbformat.reads(canonical(before), as_version=4)
+    options = {"timeout": 600, "record_timing": False, "extra_arguments": ["--log-level=ERROR"]}
+    here = {"metadata": {"path": str(NOTEBOOKS)}}
+    try:
+        NotebookClient(notebook, kernel_name="python3", resources=here, **options).execute()
+    except CellExecutionError as error:
+        kinds = {
+            cell.id: [o.output_type for o in cell.get("outputs", [])] for cell in notebook.cells
+        }
+        bad = next(name for name, found in kinds.items() if "error" in found)
+        return f"{path.name}: cell {bad}: {error.ename}: {error.evalue}"
+    keep_uncompared(before, notebook)
     path.write_text(canonical(notebook), encoding="utf-8", newline="\n")
     print(f"{path.name}: done")
 
@@ -200,11 +182,11 @@ def main() -> str | None:
     os.environ["OMP_NUM_THREADS"] = "1"  # sums in the same order on every machine
     os.environ["MY_TRANSFORMER"] = "off"  # a learner's answers neither read nor kept
     os.environ["PYTHONPATH"] = str(NOTEBOOKS.parent)  # the helpers of this tree
-    try:
-        for path in find(sys.argv[1:]):
-            run(path)
-    except NotebookError as error:
-        return str(error)
+    for name in sys.argv[1:] or [""]:
+        if not (paths := sorted(NOTEBOOKS.glob(f"{Path(name).stem}*.ipynb"))):
+            return f"no notebook begins with {name!r}"
+        if failed := next(filter(None, map(run, paths)), None):
+            return failed
 
 
 if __name__ == "__main__":

@@ -8,12 +8,11 @@ pages, so that one picture serves both.
 
 import io
 import runpy
-import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 import torch
-from nbformat.v4 import new_markdown_cell
 from PIL import Image
 from playwright.sync_api import Locator, sync_playwright
 
@@ -23,9 +22,12 @@ from workshop import Machine
 from workshop.drawings.sheet import INKS
 from workshop.figures import INK
 
-SITE = runpy.run_path(str(Path(__file__).with_name("site.py")))
-FOLDER = Path(__file__).resolve().parents[1] / ".github"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tests"))
+
+from browser.harness import Offline, launch  # noqa: E402
+
+SITE = runpy.run_path(str(ROOT / "tools/site.py"))
 LOOK = """
 html, body, .step, .step button { background: transparent !important; border: 0 !important; }
 .step { --paper: #ffffff !important; --ink: INK !important; --line: INK !important; COLOURS }
@@ -53,14 +55,6 @@ def thrones() -> Machine:
     return Machine(model.eval(), ANSWERS[1][0], words, written="<start> you win or")
 
 
-def page() -> str:
-    """One page with the three machines."""
-    apple, cell = SITE["apple"], ["attention/head/weights", 3, 5]
-    notebook = SITE["alive"](map=thrones(), head=apple(), number=apple(cell=cell))
-    notebook.cells.insert(0, new_markdown_cell("# Pictures\n\nOf the machine."))
-    return SITE["page"]({"index.html": notebook}, "index.html")
-
-
 def shot(figure: Locator) -> bytes:
     """The figure as a PNG of 256 colours without a ground."""
     image = Image.open(io.BytesIO(figure.screenshot(omit_background=True))).convert("RGBA")
@@ -73,18 +67,16 @@ def shot(figure: Locator) -> bytes:
 def main() -> None:
     """Write the pictures."""
     colours = "".join(f"--{name}: {ink} !important; " for name, ink in INKS.items())
-    program = shutil.which("chromium") or shutil.which("google-chrome")
+    number = SITE["apple"](cell=["attention/head/weights", 3, 5])
+    notebook = SITE["alive"](map=thrones(), head=SITE["apple"](), number=number)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        path = Path(folder) / "index.html"
-        path.write_text(page(), encoding="utf-8")
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
-        opened = browser.new_page(viewport={"width": 1000, "height": 1200}, device_scale_factor=1.5)
-        opened.goto(path.as_uri())
-        opened.locator(".machine canvas").nth(2).wait_for()
+        browser = launch(playwright)
+        opened = Offline(browser, Path(folder), SITE["page"], device_scale_factor=1.5)(notebook)
         opened.add_style_tag(content=LOOK.replace("INK", INK).replace("COLOURS", colours))
         opened.wait_for_timeout(1000)  # the machines take the page's colours
         for figure in opened.locator("figure").all():
-            (FOLDER / f"{figure.get_attribute('data-model')}.png").write_bytes(shot(figure))
+            path = ROOT / ".github" / f"{figure.get_attribute('data-model')}.png"
+            path.write_bytes(shot(figure))
         browser.close()
 
 

@@ -20,7 +20,7 @@ put_back, taken_out             the answer's probability: the least of three pat
 
 import csv
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -29,114 +29,98 @@ import numpy as np
 import torch
 
 from helpers.animals import TABLE, learn, loss_of, texts, two_layers
-from helpers.inside import logit_lens, mechanism_scores
+from helpers.inside import _changed, _head, _noted, _set, logit_lens, mechanism_scores
+from helpers.masks import causal_mask
 
-PATH = Path(__file__).resolve().parents[1] / "helpers" / TABLE
-COMMENT = "# made by `make seeds`: the models of notebook 16, their two heads and the others\n"
-WAYS = {  # how a model differs from that of the story
-    "as in the story": {},
-    "rows begin small": {"spread": 0.02},
-    "d_ff 96": {"d_ff": 96, "steps": 800},
-    "d_ff 192": {"d_ff": 192, "steps": 800},
+HELPERS = Path(__file__).resolve().parents[1] / "helpers"
+WAYS = {  # how a model differs from that of the story, and for how many steps it learns
+    "as in the story": ({}, 400),
+    "rows begin small": ({"spread": 0.02}, 400),
+    "d_ff 96": ({"d_ff": 96}, 800),
+    "d_ff 192": ({"d_ff": 192}, 800),
 }
+INSTEAD = {  # of a head's context (B, T, 24)
+    "cost": torch.zeros_like,
+    "mean": lambda x: x.mean(dim=0),
+    "other": lambda x: x.roll(1, 0),
+}
+ALONE, SECOND = ("without_first", "without_second", "two_alone"), (2, 1)
 
 
 def trained(way: str, seed: int):
-    """The model of one line of the table."""
-    options = dict(WAYS[way])
-    steps = options.pop("steps", 400)
-    model = two_layers(seed, **options)
+    """The model of a line."""
+    sizes, steps = WAYS[way]
+    model = two_layers(seed, **sizes)
     learn(model, seed, steps)
     return model
 
 
-def own(head) -> slice:
-    """A head's 24 numbers among those of its layer."""
-    return slice(24 * (head[1] - 1), 24 * head[1])
-
-
-@contextmanager
-def replaced(model, *heads, by=torch.zeros_like):
-    """Within this, heads hand on what `by` makes of their context (B, T, 24)."""
-    hooks = []
-    for head in heads:
-        part = own(head)
-
-        def change(_, given, part=part):
-            joined = given[0].clone()
-            joined[..., part] = by(joined[..., part])
-            return (joined,)
-
-        W_o = model.layers[head[0] - 1].attention.W_o
-        hooks.append(W_o.register_forward_pre_hook(change))
-    yield
-    for hook in hooks:
-        hook.remove()
-
-
 @torch.no_grad()
 def measured(model) -> dict[str, float]:
-    """A line of the table."""
+    """The numbers of a line."""
     ids, known = texts(np.random.default_rng(99), 64)
     found = mechanism_scores(model, ids[:, :24])
     h = int(found.shares[:3, 0].argmax())
-    first, second = found.heads[h], (2, 1)
-    others = [head for head in found.heads if head not in (first, second)]
-
-    def said(*heads, by=torch.zeros_like):
-        with replaced(model, *heads, by=by):
-            right = (model(ids)[:, :-1].argmax(dim=-1) == ids[:, 1:])[known]
-            return right.double().mean().item(), loss_of(model, ids, known).item()
-
-    right, loss = said()
     line = {"head": h + 1, "looks_back": found.shares[h, 0], "looks_after": found.shares[-1, 3]}
-    line |= {"right": right, "without_first": said(first)[0], "without_second": said(second)[0]}
-    line |= {"two_alone": said(*others)[0]}
-    kinds = {
-        "cost": torch.zeros_like,
-        "mean": lambda x: x.mean(dim=0),
-        "other": lambda x: x.roll(1, 0),
-    }
-    for kind, by in kinds.items():
-        line |= {f"{kind}_first": said(first, by=by)[1] - loss}
-        line |= {f"{kind}_second": said(second, by=by)[1] - loss}
-        line |= {f"{kind}_others": max(said(head, by=by)[1] for head in others) - loss}
+    line |= without(model, found.heads[h], ids, known)
     read = logit_lens(model, ids[:, :24])[1].argmax(dim=-1)  # (64, 24)
     line["notes"] = (read[:, 1:] == ids[:, :23]).double().mean().item()
-    return line | circuits(model, first) | patches(model)
+    return line | circuits(model, found.heads[h]) | patches(model)
+
+
+def without(model, first, ids, known) -> dict[str, float]:
+    """What the model says, and what it loses, without heads."""
+    others = [(1, h) for h in (1, 2, 3) if (1, h) != first]
+    three = {"first": [first], "second": [SECOND], "others": others}
+    right, loss = said(model, ids, known)
+    line = {"right": right}
+    for name, heads in zip(ALONE, three.values(), strict=True):
+        line[name] = said(model, ids, known, heads)[0]
+    for kind, by in INSTEAD.items():
+        for name, heads in three.items():
+            most = max(said(model, ids, known, [head], by)[1] for head in heads)
+            line[f"{kind}_{name}"] = most - loss
+    return line
+
+
+def said(model, ids, known, heads=(), by=torch.zeros_like) -> tuple[float, float]:
+    """The share that is right, and the loss, while heads hand on what `by` makes of theirs."""
+    with ExitStack() as hooks:
+        for attention, own in (_head(model, head) for head in heads):
+
+            def change(x, own=own):
+                return _set(by(x[..., own]), columns=own)(x)
+
+            hooks.enter_context(_changed({(attention.W_o, True): change}))
+        right = (model(ids)[:, :-1].argmax(dim=-1) == ids[:, 1:])[known]
+        return right.double().mean().item(), loss_of(model, ids, known).item()
 
 
 def circuits(model, first) -> dict[str, float]:
     """What the two heads would look at and write, from their matrices alone."""
-    layer_1, layer_2 = model.layers
-    each, line = torch.arange(32), {}
-    animals = layer_1.norm1(model.tokens.weight)  # (32, 48)
-    notes = written(layer_1, first, animals)
-    line["copies_first"] = share(model.output(model.norm(notes)).argmax(dim=-1) == each)
-    raised = model.output(model.norm(written(layer_2, (2, 1), layer_2.norm1(model.tokens.weight))))
-    line["copies_second"] = share(raised.argmax(dim=-1) == each)
-    places = layer_1.norm1(model.positions.weight[:24])
-    scores = asked(layer_1, first, places, places)
-    before = scores.masked_fill(~torch.ones(24, 24).tril().bool(), -torch.inf).argmax(dim=-1)[1:]
-    line["asks_before"] = share(before == torch.arange(23))
-    wanted = asked(layer_2, (2, 1), layer_2.norm1(model.tokens.weight), layer_2.norm1(notes))
-    return line | {"finds_note": share(wanted.argmax(dim=-1) == each)}
+    (asks, writes), (asks_2, writes_2) = circuit(model, first), circuit(model, SECOND)
+    norm_1, norm_2 = (layer.norm1 for layer in model.layers)
+    animals, places = model.tokens.weight, norm_1(model.positions.weight[:24])
+    notes, raised = norm_1(animals) @ writes, norm_2(animals) @ writes_2  # (32, 48)
+    before = (places @ asks @ places.T).masked_fill(~causal_mask(24), -torch.inf)[1:]
+    return {
+        "copies_first": own_most(model.output(model.norm(notes))),
+        "copies_second": own_most(model.output(model.norm(raised))),
+        "asks_before": own_most(before),
+        "finds_note": own_most(norm_2(animals) @ asks_2 @ norm_2(notes).T),
+    }
 
 
-def asked(layer, head, queries, keys):
-    """The scores of rows for rows in a head, without its biases."""
-    part = layer.attention
-    return queries @ part.W_q.weight[own(head)].T @ (keys @ part.W_k.weight[own(head)].T).T
+def circuit(model, head):
+    """Both matrices of a head, without biases: rows to scores, and rows to what it adds."""
+    part, own = _head(model, head)
+    W_q, W_k, W_v = (W.weight[own] for W in (part.W_q, part.W_k, part.W_v))
+    return W_q.T @ W_k, W_v.T @ part.W_o.weight[:, own].T
 
 
-def written(layer, head, rows):
-    """What a head adds that reads one row alone, without its biases."""
-    part = layer.attention
-    return rows @ part.W_v.weight[own(head)].T @ part.W_o.weight[:, own(head)].T
-
-
-def share(right) -> float:
-    return right.double().mean().item()
+def own_most(scores) -> float:
+    """The share of rows whose own place, on the diagonal, is the largest."""
+    return (scores.argmax(dim=-1) == torch.arange(len(scores))).double().mean().item()
 
 
 def patches(model) -> dict[str, float]:
@@ -145,37 +129,40 @@ def patches(model) -> dict[str, float]:
     good = torch.from_numpy(rows[:, [0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2]])  # … the third is asked
     bad = good.clone()
     bad[:, 2] = torch.from_numpy(rows[:, 8])
-    found = {"put_back": [], "taken_out": []}
-    for name, (ids, source) in {"put_back": (bad, good), "taken_out": (good, bad)}.items():
-        for depth, place in ((0, 2), (1, 3), (2, 10)):
-            x, other = (model.tokens(t) + model.positions.weight[:11] for t in (ids, source))
-            for layer in model.layers[:depth]:
-                x, other = layer(x, causal=True), layer(other, causal=True)
-            x[:, place] = other[:, place]
-            for layer in model.layers[depth:]:
-                x = layer(x, causal=True)
-            likely = model.output(model.norm(x))[:, -1].softmax(dim=-1)
-            found[name].append(likely[torch.arange(64), good[:, 3]].mean().item())
-    return {"put_back": min(found["put_back"]), "taken_out": max(found["taken_out"])}
+    first, second = model.layers
+    way = {(first, True): 2, (first, False): 3, (second, False): 10}  # the stream, and a place
+
+    def likely(ids, source, spot, place) -> float:
+        with _changed({spot: _noted(seen := [])}):
+            model(source)
+        with _changed({spot: _set(seen[0][:, place], place)}):
+            chances = model(ids)[:, -1].softmax(dim=-1)
+        return chances[torch.arange(64), good[:, 3]].mean().item()
+
+    return {
+        "put_back": min(likely(bad, good, *each) for each in way.items()),
+        "taken_out": max(likely(good, bad, *each) for each in way.items()),
+    }
 
 
 def line_of(way: str, seed: int) -> dict:
-    """A line of the table: trained and measured."""
+    """A line of the table."""
     return {"way": way, "seed": seed} | measured(trained(way, seed))
 
 
-def main() -> None:
-    """Print each line as soon as it is measured, then write the table."""
-    lines = product(WAYS, range(10))
+def write(path: Path, comment: str, line_of, lines, digits: int) -> None:
+    """Print each line as soon as it is measured, a process for each core; then write the table."""
+    # With one thread each, sums have the same order on every machine.
     with ProcessPoolExecutor(None, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         rows = []
         for line in pool.map(line_of, *zip(*lines, strict=True)):
-            rows.append([f"{x:.3f}" if isinstance(x, float) else x for x in line.values()])
+            rows.append([f"{x:.{digits}f}" if isinstance(x, float) else x for x in line.values()])
             print(*rows[-1], flush=True)
-    with open(PATH, "w", encoding="utf-8", newline="") as file:
-        file.write(COMMENT)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(f"# made by {comment}\n")
         csv.writer(file, lineterminator="\n").writerows([line, *rows])
 
 
 if __name__ == "__main__":
-    main()
+    what = "`make seeds`: the models of notebook 16, their two heads and the others"
+    write(HELPERS / TABLE, what, line_of, product(WAYS, range(10)), digits=3)

@@ -46,7 +46,6 @@ REPAIRS = {  # what browsers do not set as TeX does
     r"<mi>([·×])</mi>": r"<mo>\1</mo>",
     r"<mo>∞</mo>": "<mi>∞</mi>",
     r"<mo[^>]*>([|/])</mo>": r'<mo lspace="0" rspace="0">\1</mo>',
-    r'mathvariant="italic"': 'style="font-style: italic"',
 }
 
 
@@ -68,13 +67,12 @@ def mathml(tex: str, display: str = "inline") -> str:
 def link(target: str) -> str:
     """Where a link of a notebook or of the README leads on the site."""
     path, mark, anchor = target.partition("#")
-    name = Path(path).name
     if ":" in path:
         return target
-    if name and name != "README.md" and not name.endswith(".ipynb"):
+    if path and not path.endswith((".ipynb", "README.md")):
         project = re.search(r'Repository = "(.*)"', (ROOT / "pyproject.toml").read_text("utf-8"))
         return f"{project[1]}/blob/main/{target}"
-    page = name.replace("README.md", "index.html").replace(".ipynb", ".html")
+    page = Path(path).name.replace("README.md", "index.html").replace(".ipynb", ".html")
     return f"{page}{mark}{anchor.lower()}"
 
 
@@ -114,12 +112,9 @@ KINDS = {  # of a code cell: the first whose pattern is found in it
 
 
 def kind(cell) -> str:
-    """What a code cell is for: one of KINDS, else hidden (an answer), timing or lesson."""
-    for name, pattern in KINDS.items():
-        if re.search(pattern, cell.source, re.MULTILINE):
-            return name
-    timing = "nbval-ignore-output" in cell.metadata.get("tags", [])
-    return "hidden" if "jupyter" in cell.metadata else "timing" if timing else "lesson"
+    """What a code cell is for: one of KINDS, else hidden (an answer) or lesson."""
+    found = (name for name, of in KINDS.items() if re.search(of, cell.source, re.MULTILINE))
+    return next(found, "hidden" if "jupyter" in cell.metadata else "lesson")
 
 
 def coded(cell) -> list:
@@ -212,8 +207,7 @@ def welcome():
 def course(folder: Path) -> dict:
     """What becomes a page, in order: {file: notebook}; the first is the README."""
     lessons = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
-    read = {f"{path.stem}.html": nbformat.read(path, as_version=4) for path in lessons}
-    return {"index.html": welcome()} | read
+    return {"index.html": welcome()} | {f"{p.stem}.html": nbformat.read(p, 4) for p in lessons}
 
 
 def part(name: str) -> str:
@@ -240,9 +234,7 @@ def page(notebooks: dict, here: str, live: str = "") -> str:
     return EXPORTER.from_notebook_node(cut(notebook), told)[0]
 
 
-UNNAMED = re.compile(
-    r"import |from |%|if .google|assert |print\(|torch\.manual_seed|\w+ = check\(|\W*$"
-)
+UNNAMED = r"import |from |%|if .google|assert |print\(|torch\.manual_seed|\w+ = check\(|\W*$"
 PLAIN = {  # from HTML to the text of its lines
     r"<details>.*?</details>": "",  # folded until somebody has tried
     r'<math[^>]* alttext="(.*?)".*?</math>': lambda found: in_line(found[1]),
@@ -269,7 +261,7 @@ def statements(cell) -> list[str]:
     if cell.metadata.kind in ("exercise", "question", "hidden"):
         return []
     lines = [line.partition("# fmt:")[0].strip() for line in cell.source.splitlines()]
-    return [line for line in lines if not UNNAMED.match(line)]
+    return [line for line in lines if not re.match(UNNAMED, line)]
 
 
 def told(notebook) -> list:
@@ -286,7 +278,7 @@ def told(notebook) -> list:
 
 def search(notebooks: dict) -> str:
     """The file search.js: minisearch, and of every page its file, its title, and what it says."""
-    pages = [[name, introduction(book)[0], [*told(book)]] for name, book in notebooks.items()]
+    pages = [[name, introduction(book)[0], told(book)] for name, book in notebooks.items()]
     text = json.dumps(pages, ensure_ascii=False, separators=(",", ":"))
     return f"{part('minisearch.js')}\nwindow.course = {text};\n"
 

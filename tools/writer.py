@@ -1,13 +1,8 @@
-"""Train the model that writes on Python's manual, and keep it in the package.
-
-python tools/writer.py              half an hour on one core
-python tools/writer.py 20           another number of steps, and keep nothing
-"""
+"""Train the model that writes on Python's manual, half an hour on one core: `make writer`."""
 
 import hashlib
 import math
 import re
-import sys
 from pathlib import Path
 
 import torch
@@ -24,28 +19,25 @@ SIZES = {"vocab_size": 512, "context_length": 96, "d_model": 96, "num_heads": 4,
 STEPS, BATCH, PEAK, WARM_UP, DROPOUT = 5000, 32, 3e-3, 100, 0.15
 
 
-def main(arguments: list[str]) -> None:
-    steps = int(arguments[0]) if arguments else STEPS
+def main() -> None:
+    """Train it, and keep it in the package."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     pieces = writer.Pieces.learned(writer.manual(), SIZES["vocab_size"])
-    learned, held_out = (
-        torch.tensor(pieces.encode(writer.manual(held)).ids) for held in (False, True)
-    )
+    texts = [torch.tensor(pieces.encode(writer.manual(held)).ids) for held in (False, True)]
     model = writer.empty_writer(DROPOUT, **SIZES)
-    train(model, learned, held_out, steps)
-    if steps == STEPS:
-        keep(writer.packed(model, SIZES, pieces))
+    train(model, *texts)
+    keep(writer.packed(model, SIZES, pieces))
 
 
-def train(model: DecoderOnly, learned: Tensor, held_out: Tensor, steps: int) -> None:
+def train(model: DecoderOnly, learned: Tensor, held_out: Tensor) -> None:
     """AdamW with warm-up, cosine, clipping and decay, as large models are trained."""
     optimizer = torch.optim.AdamW(groups(model), betas=(0.9, 0.95))
     reach = torch.arange(SIZES["context_length"])
     model.train()
-    for step in range(1, steps + 1):
+    for step in range(1, STEPS + 1):
         for group in optimizer.param_groups:  # up in a line, down in half a cosine
-            down = 0.525 + 0.475 * math.cos(math.pi * step / steps)
+            down = 0.525 + 0.475 * math.cos(math.pi * step / STEPS)
             group["lr"] = PEAK * min(step / WARM_UP, down)
         rows = torch.randint(len(learned) - len(reach), (BATCH, 1)) + reach  # (B, T)
         loss = loss_of(model, learned[rows], learned[rows + 1])
@@ -53,7 +45,7 @@ def train(model: DecoderOnly, learned: Tensor, held_out: Tensor, steps: int) -> 
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if step % 100 == 0 or step == steps:
+        if step % 100 == 0:
             print(f"{step:5} {loss.item():.4f} {measured(model, held_out):.4f}", flush=True)
 
 
@@ -87,4 +79,4 @@ def keep(raw: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
